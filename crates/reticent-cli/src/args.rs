@@ -1,0 +1,285 @@
+//! The command line's words. Names are stable: scripts rely on them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use reticent_core::adjacency::Relation;
+use reticent_core::units::{Delta, Epsilon};
+
+/// Regression models from private tables, with a certificate of what they reveal.
+#[derive(Parser)]
+#[command(name = "reticent", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  reticent demo                                        see it work on a census table
+  reticent schema draft patients.csv > patients.toml   start a schema; fill in the bounds
+  reticent plan --schema patients.toml --epsilon 1 --delta 1e-6
+  reticent fit --data patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 --out model.json
+  reticent show model.json
+
+Exit codes:
+  0 done   2 usage: flags, schema or model file   3 data file   4 refused by the ledger   5 input/output   70 a defect";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Fit a private model to a table, charge the ledger, write model and certificate
+    Fit(FitArguments),
+    /// Say what `fit` would ask, pay and expect, without reading a row
+    Plan(PlanArguments),
+    /// Score the rows of a table with a model
+    Predict(PredictArguments),
+    /// Measure a model on a table: exactly if its rows are public, by noisy counts if not
+    Evaluate(EvaluateArguments),
+    /// Print a model and its certificate for a person
+    Show(ShowArguments),
+    /// Keep the account of what a table has paid
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// Write and check schemas
+    #[command(subcommand)]
+    Schema(SchemaCommand),
+    /// Run the whole job on the census table that comes with the program
+    Demo(DemoArguments),
+}
+
+/// What a private fit asks for.
+#[derive(Args)]
+pub(crate) struct FitRequest {
+    /// Schema (TOML): bounds, categories, privacy unit, adjacency
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Privacy loss bound, above 0
+    #[arg(long)]
+    pub(crate) epsilon: Epsilon,
+    /// Failure probability, between 0 and 1; common choice: 1 / (a public round figure for the number of rows)²
+    #[arg(long)]
+    pub(crate) delta: Delta,
+    /// Method
+    #[arg(long, value_enum, default_value_t = MethodName::NoisyGd)]
+    pub(crate) method: MethodName,
+    /// Start at a public model: a model file, declared public
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) init: Option<PathBuf>,
+    /// L2 penalty: adds L2/2 times the squared norm of the encoded weights (intercept excepted) to the summed loss
+    #[arg(long, value_name = "L2", default_value_t = 0.0)]
+    pub(crate) l2: f64,
+    /// Number of passes over the table
+    #[arg(long, value_name = "T")]
+    pub(crate) passes: Option<u32>,
+    /// Radius of the ball that the weights of the encoded columns are projected to
+    #[arg(long)]
+    pub(crate) radius: Option<f64>,
+    /// Which iterates are averaged
+    #[arg(long, value_enum, default_value_t = AverageName::LastHalf)]
+    pub(crate) average: AverageName,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodName {
+    /// Full-batch gradient descent with a noisy gradient a pass
+    NoisyGd,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AverageName {
+    /// The mean of all iterates
+    All,
+    /// The mean of the second half
+    LastHalf,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  reticent fit --data patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 --out model.json
+  reticent fit --data patients.parquet --schema patients.toml --epsilon 0.5 --delta 1e-6 --ledger ward.ledger \\
+      --out model.json --json")]
+pub(crate) struct FitArguments {
+    /// Table: CSV (plain, gzip, xz or zstd) or Parquet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) request: FitRequest,
+    /// Ledger to charge; default: one beside the data file, named after it with `.ledger`
+    #[arg(long, value_name = "LEDGER")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Where the model goes
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) out: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  reticent plan --schema patients.toml --epsilon 1 --delta 1e-6")]
+pub(crate) struct PlanArguments {
+    /// Accepted so that a `fit` line can be reused; the file is not opened
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) request: FitRequest,
+    /// Accepted so that a `fit` line can be reused; the ledger is read, not charged
+    #[arg(long, value_name = "LEDGER")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Accepted so that a `fit` line can be reused; nothing is written
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  reticent predict --model model.json --data new.csv --out scored.parquet")]
+pub(crate) struct PredictArguments {
+    /// Model file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// Table with the model's features; the target column may be absent
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// Where the predictions go: Parquet if the name ends in .parquet, else CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  reticent evaluate --model model.json --data open-test-set.csv --public --json
+  reticent evaluate --model model.json --data patients-2.csv --epsilon 0.2 --ledger ward.ledger")]
+pub(crate) struct EvaluateArguments {
+    /// Model file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// Table with the model's features and its target
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// Declare the rows public: exact figures, no protection
+    #[arg(long, conflicts_with_all = ["epsilon", "delta", "ledger"], required_unless_present = "epsilon")]
+    pub(crate) public: bool,
+    /// Privacy loss bound of the evaluation
+    #[arg(long)]
+    pub(crate) epsilon: Option<Epsilon>,
+    /// Failure probability; default: the ledger's, else the model's
+    #[arg(long)]
+    pub(crate) delta: Option<Delta>,
+    /// Ledger to charge; default: one beside the data file
+    #[arg(long, value_name = "LEDGER")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArguments {
+    /// Model file
+    pub(crate) model: PathBuf,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Make a ledger with a limit, or set the limit of one that has none yet
+    #[command(after_help = "\
+Examples:
+  reticent ledger init ward.ledger --epsilon 2 --delta 1e-6
+  reticent ledger init ward.ledger --epsilon 2 --delta 1e-6 --promise row:add-remove --promise row:replace")]
+    Init {
+        /// Ledger file
+        ledger: PathBuf,
+        /// Total epsilon that may ever be spent
+        #[arg(long)]
+        epsilon: Epsilon,
+        /// Delta at which it is stated
+        #[arg(long)]
+        delta: Delta,
+        /// Relation that is protected, UNIT:ADJACENCY; may be given several times [default: row:add-remove]
+        #[arg(long, value_name = "RELATION")]
+        promise: Vec<Relation>,
+    },
+    /// Print budget, spent, left and every entry
+    Show {
+        /// Ledger file
+        ledger: PathBuf,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+        /// Delta at which epsilon is stated where the ledger has no limit
+        #[arg(long)]
+        delta: Option<Delta>,
+    },
+    /// Print every entry with all its questions, as JSON
+    Export {
+        /// Ledger file
+        ledger: PathBuf,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum SchemaCommand {
+    /// Write a schema to complete, from column names and types; values are read only from a file declared public
+    #[command(after_help = "\
+Examples:
+  reticent schema draft patients.csv > patients.toml
+  reticent schema draft patients.csv --target died --public-data published-sample.csv > patients.toml")]
+    Draft {
+        /// Table; only its column names (and types, for Parquet) are read
+        data: PathBuf,
+        /// Target column
+        #[arg(long)]
+        target: Option<String>,
+        /// A file that is declared public: bounds, categories and classes are filled in from its values
+        #[arg(long, value_name = "FILE")]
+        public_data: Option<PathBuf>,
+        /// The first line of the CSV file is a header, even if it looks like a row
+        #[arg(long, conflicts_with = "no_header")]
+        header: bool,
+        /// The CSV file has no header line
+        #[arg(long)]
+        no_header: bool,
+        /// Character between two values of a CSV file [default: the usual one that the first line has most of]
+        #[arg(long, value_parser = ascii_character)]
+        delimiter: Option<char>,
+    },
+    /// List every problem of a schema with its line
+    Check {
+        /// Schema file
+        schema: PathBuf,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct DemoArguments {
+    /// Privacy loss bound
+    #[arg(long, default_value = "1")]
+    pub(crate) epsilon: Epsilon,
+    /// Keep table, schema, model and ledger in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn ascii_character(text: &str) -> Result<char, String> {
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        (Some(character), None) if character.is_ascii() => Ok(character),
+        (Some('\\'), Some('t')) => Ok('\t'),
+        _ => Err("a delimiter is one ASCII character".to_owned()),
+    }
+}

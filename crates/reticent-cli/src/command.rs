@@ -1,0 +1,84 @@
+//! One module a command.
+
+mod demo;
+mod evaluate;
+mod fit;
+mod ledger;
+mod plan;
+mod predict;
+mod schema;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use reticent_core::adjacency::Relation;
+use reticent_core::schema::Schema;
+use reticent_curator::ledger_file::LedgerFile;
+use reticent_curator::source::{Need, TableSource};
+use reticent_curator::table::CodedTable;
+use reticent_fit::model::Model;
+
+use crate::args::Command;
+use crate::failure::Failure;
+use crate::{files, progress};
+
+/// Runs a command to its end.
+pub(crate) fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Fit(arguments) => fit::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
+        Command::Predict(arguments) => predict::run(arguments),
+        Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        Command::Ledger(command) => ledger::run(command),
+        Command::Schema(command) => schema::run(command),
+        Command::Demo(arguments) => demo::run(arguments),
+    }
+}
+
+fn read_schema(path: &Path) -> Result<Schema, Failure> {
+    let text = files::read_text(path, "schema")?;
+    Schema::from_text(&text).map_err(|problems| Failure::Usage(format!("{}:\n{problems}", path.display())))
+}
+
+fn read_model(path: &Path) -> Result<Model, Failure> {
+    let text = files::read_text(path, "model")?;
+    Model::from_json(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+}
+
+/// Opens a table of private rows: its header or metadata is checked, no row is read.
+fn open_private(data: &Path, schema: &Schema) -> Result<TableSource, Failure> {
+    Ok(TableSource::open(data, schema, Need::FeaturesAndTarget)?)
+}
+
+/// Reads the rows into codes.
+fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Failure> {
+    let bar = progress::reading(source.bytes_total());
+    let table = CodedTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
+    bar.finish_and_clear();
+    Ok(table)
+}
+
+/// The ledger that pays for a table: the one that was named, or one beside the data file that is made when it is missing.
+fn open_ledger(named: Option<&Path>, data: &Path, claimed: &Relation) -> Result<(PathBuf, LedgerFile), Failure> {
+    if let Some(path) = named {
+        return Ok((path.to_owned(), LedgerFile::open(path)?));
+    }
+    let path = ledger_beside(data);
+    let ledger = LedgerFile::open_or_create(&path, &[claimed.clone()].into())?;
+    Ok((path, ledger))
+}
+
+/// A link to a table shares the ledger of the table itself.
+fn ledger_beside(data: &Path) -> PathBuf {
+    let table =
+        if data.is_symlink() { data.canonicalize().unwrap_or_else(|_| data.to_owned()) } else { data.to_owned() };
+    let mut name = table.into_os_string();
+    name.push(".ledger");
+    PathBuf::from(name)
+}
+
+/// How the owner's ledger names a table: the file's name without its folder.
+fn data_name(data: &Path) -> String {
+    data.file_name().map_or_else(|| "-".to_owned(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,135 @@
+//! `reticent demo`: the main job on a real census table, with the non-private figure beside it.
+
+use std::path::{Path, PathBuf};
+
+use reticent_core::ledger::LedgerStore;
+use reticent_core::units::Delta;
+use reticent_curator::ledger_file::LedgerFile;
+use reticent_curator::public_table::PublicTable;
+use reticent_fit::evaluate::{Evaluation, public};
+use reticent_fit::public_fit;
+use serde_json::json;
+
+use super::evaluate::{evaluate_public, read_public};
+use super::{data_name, fit, ledger_beside, open_private};
+use crate::args::{AverageName, DemoArguments, FitRequest, MethodName};
+use crate::failure::Failure;
+use crate::files::{self, OutputFile};
+use crate::report;
+
+const TABLE: &[u8] = include_bytes!("../../../../examples/adult/adult.csv.xz");
+const SCHEMA: &str = include_str!("../../../../examples/adult/adult.toml");
+
+/// Rows of the official training file, which come first; the rest is the official test file.
+const TRAINING_ROWS: usize = 32_561;
+
+pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
+    let temporary =
+        tempfile::tempdir().map_err(|error| Failure::InputOutput(format!("no temporary folder: {error}")))?;
+    let folder = match &arguments.keep {
+        Some(folder) => {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Failure::input_output("making the folder", folder, &error))?;
+            folder.clone()
+        }
+        None => temporary.path().to_owned(),
+    };
+    let files = DemoFiles::write(&folder)?;
+    let schema = super::read_schema(&files.schema)?;
+    let request = FitRequest {
+        schema: files.schema.clone(),
+        epsilon: arguments.epsilon,
+        delta: Delta::new((TRAINING_ROWS as f64).powi(-2)).expect("between 0 and 1"),
+        method: MethodName::NoisyGd,
+        init: None,
+        l2: 0.0,
+        passes: None,
+        radius: None,
+        average: AverageName::LastHalf,
+    };
+
+    let ledger_path = ledger_beside(&files.training);
+    let mut ledger = LedgerFile::open_or_create(&ledger_path, &[schema.relation()].into())?;
+    let source = open_private(&files.training, &schema)?;
+    let private = fit::fit(source, &data_name(&files.training), &request, &schema, &mut ledger)?;
+    OutputFile::create(&files.model)?.write_and_finish(&private.to_json())?;
+    // The demo's table is public.
+    let training = read_public(&files.training, &schema)?;
+    let labelled = training.rows().filter_map(|(columns, class)| class.map(|class| (columns, class)));
+    let open =
+        public_fit::fit(&schema, labelled).map_err(|error| Failure::Data(format!("the non-private fit: {error}")))?;
+
+    let (private_figures, open_figures) =
+        (evaluate_public(&files.test, &private)?, evaluate_public(&files.test, &open)?);
+    let base = base_rate(&training, &read_public(&files.test, &schema)?);
+    let account = ledger.account()?;
+    if arguments.json {
+        let document = json!({
+            "private": report::evaluation_json(&private_figures),
+            "non_private": report::evaluation_json(&open_figures),
+            "base_rate": report::evaluation_json(&base),
+            "certificate": private.certificate,
+            "ledger": report::account_json(&ledger_path, &account, Some(request.delta)),
+        });
+        return files::print(&format!("{document:#}\n"));
+    }
+    let certificate = private.certificate.as_ref().expect("a private fit has a certificate");
+    let mut text = String::from(
+        "UCI Adult: does a person earn more than 50,000 dollars? Fitted to 32,561 rows, measured on 16,281 others.\n\n",
+    );
+    text.push_str(&report::comparison(&[
+        ("private", &private_figures),
+        ("non-private", &open_figures),
+        ("base rate", &base),
+    ]));
+    text.push('\n');
+    text.push_str(&report::claim(certificate));
+    text.push('\n');
+    if arguments.keep.is_some() {
+        text.push_str(&report::account(&ledger_path, &account, request.delta));
+        text.push_str(&format!("\nNext: reticent show {}\n", files.model.display()));
+    } else {
+        text.push_str("Next: reticent demo --keep demo, then reticent show demo/model.json\n");
+    }
+    files::print(&text)
+}
+
+struct DemoFiles {
+    training: PathBuf,
+    test: PathBuf,
+    schema: PathBuf,
+    model: PathBuf,
+}
+
+impl DemoFiles {
+    /// Unpacks the table into its official training and test part.
+    fn write(folder: &Path) -> Result<Self, Failure> {
+        let files = Self {
+            training: folder.join("adult-train.csv"),
+            test: folder.join("adult-test.csv"),
+            schema: folder.join("adult.toml"),
+            model: folder.join("model.json"),
+        };
+        let mut table = String::new();
+        std::io::Read::read_to_string(&mut liblzma::read::XzDecoder::new(TABLE), &mut table)
+            .expect("the table is part of the program");
+        let header_end = table.find('\n').expect("the table has a header") + 1;
+        let (header, rows) = table.split_at(header_end);
+        let split = rows.match_indices('\n').nth(TRAINING_ROWS - 1).expect("the table is complete").0 + 1;
+        let (training, test) = rows.split_at(split);
+        OutputFile::create(&files.training)?.write_and_finish(&format!("{header}{training}"))?;
+        OutputFile::create(&files.test)?.write_and_finish(&format!("{header}{test}"))?;
+        OutputFile::create(&files.schema)?.write_and_finish(SCHEMA)?;
+        Ok(files)
+    }
+}
+
+/// What predicting the training rows' share for everybody scores.
+fn base_rate(training: &PublicTable, test: &PublicTable) -> Evaluation {
+    let classes: Vec<f64> = training.rows().filter_map(|(_, class)| class.map(f64::from)).collect();
+    let rate = classes.iter().sum::<f64>() / classes.len() as f64;
+    let score = (rate / (1.0 - rate)).ln();
+    let scored: Vec<(f64, bool)> =
+        test.rows().filter_map(|(_, class)| class.map(|class| (score, class == 1))).collect();
+    public::evaluate(&scored)
+}

@@ -1,0 +1,89 @@
+//! `reticent evaluate`: figures of a model on public or private rows.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::ledger::LedgerStore;
+use reticent_core::schema::Schema;
+use reticent_core::session::Session;
+use reticent_core::units::Epsilon;
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::public_table::PublicTable;
+use reticent_curator::source::{Need, TableSource};
+use reticent_fit::evaluate::{Evaluation, private, public};
+use reticent_fit::model::Model;
+use reticent_fit::plan::PrivacyClaim;
+use serde_json::json;
+
+use super::{data_name, open_ledger, open_private, read_model, read_private};
+use crate::args::EvaluateArguments;
+use crate::failure::Failure;
+use crate::{files, progress, report};
+
+pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
+    let model = read_model(&arguments.model)?;
+    match arguments.epsilon {
+        None => {
+            let evaluation = evaluate_public(&arguments.data, &model)?;
+            let document = report::evaluation_json(&evaluation);
+            files::print(&if arguments.json { format!("{document:#}\n") } else { report::evaluation(&evaluation) })
+        }
+        Some(epsilon) => evaluate_private(arguments, epsilon, &model),
+    }
+}
+
+/// Exact figures; rows without a usable label are left out.
+pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
+    let table = read_public(data, &model.schema)?;
+    let scored: Vec<(f64, bool)> =
+        table.rows().filter_map(|(columns, class)| class.map(|class| (model.score(columns), class == 1))).collect();
+    Ok(public::evaluate(&scored))
+}
+
+pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, Failure> {
+    let source = TableSource::open(data, schema, Need::FeaturesAndTarget)?;
+    let bar = progress::reading(source.bytes_total());
+    let table = PublicTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
+    bar.finish_and_clear();
+    Ok(table)
+}
+
+fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Model) -> Result<(), Failure> {
+    let schema = &model.schema;
+    let source = open_private(&arguments.data, schema)?;
+    let (path, mut ledger) = open_ledger(arguments.ledger.as_deref(), &arguments.data, &schema.relation())?;
+    let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
+    let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
+    let delta =
+        arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
+            Failure::Usage("neither ledger nor model states a delta: give one with --delta".to_owned())
+        })?;
+    let plan = private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, delta)).map_err(Failure::usage)?;
+
+    let coding = Coding::of(schema);
+    let columns = coding.columns().len();
+    let bound = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
+    let encoding = Arc::new(Encoding::plain(coding, NormRule::Clip(bound)));
+    let engine = MemoryEngine::new(read_private(source, schema)?);
+    let mut session = Session::open(&engine, &mut ledger, schema.relation())?;
+    let mut request = plan.request(&data_name(&arguments.data), schema);
+    "evaluate".clone_into(&mut request.purpose);
+    let grants = session.pay(&request)?;
+    let evaluation = private::evaluate(&mut session, grants, &plan, &encoding, &model.weights(&encoding))?;
+    drop(session);
+
+    let account = ledger.account()?;
+    if arguments.json {
+        let mut document = report::evaluation_json(&evaluation);
+        document["privacy"] = json!({
+            "relation": plan.claim.relation.to_string(),
+            "epsilon": epsilon,
+            "delta": delta,
+            "mu": request.price_up(&plan.claim.relation).map(reticent_core::units::MuSquared::mu_up),
+        });
+        document["ledger"] = report::account_json(&path, &account, Some(delta));
+        return files::print(&format!("{document:#}\n"));
+    }
+    files::print(&format!("{}\n{}", report::evaluation(&evaluation), report::account(&path, &account, delta)))
+}

@@ -1,0 +1,91 @@
+//! `reticent ledger`: the account of what a table has paid.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::ledger::{Budget, LedgerStore};
+use reticent_core::units::Delta;
+use reticent_curator::ledger_file::LedgerFile;
+use serde_json::json;
+
+use crate::args::LedgerCommand;
+use crate::failure::Failure;
+use crate::{files, report};
+
+pub(super) fn run(command: &LedgerCommand) -> Result<(), Failure> {
+    match command {
+        LedgerCommand::Init { ledger, epsilon, delta, promise } => {
+            init(ledger, Budget { epsilon: *epsilon, delta: *delta }, promise)
+        }
+        LedgerCommand::Show { ledger, json, delta } => show(ledger, *json, *delta),
+        LedgerCommand::Export { ledger } => export(ledger),
+    }
+}
+
+fn init(path: &Path, budget: Budget, promise: &[Relation]) -> Result<(), Failure> {
+    if path.exists() {
+        let mut ledger = LedgerFile::open(path)?;
+        let kept: BTreeSet<Relation> = ledger.account()?.spent.into_keys().collect();
+        if !promise.is_empty() && !promise.iter().cloned().collect::<BTreeSet<_>>().eq(&kept) {
+            let kept = kept.iter().map(Relation::to_string).collect::<Vec<_>>().join(", ");
+            return Err(Failure::Usage(format!(
+                "{}: this ledger exists and promises {kept}; the promise of a ledger does not change",
+                path.display()
+            )));
+        }
+        ledger.set_budget(budget)?;
+        return files::print(&report::account(path, &ledger.account()?, budget.delta));
+    }
+    if let [first, rest @ ..] = promise
+        && let Some(other) = rest.iter().find(|other| other.unit != first.unit)
+    {
+        return Err(Failure::Usage(format!(
+            "--promise {first} and --promise {other} protect different units: no table is read for both, so such a ledger \
+             would refuse every request; promise one unit, the largest"
+        )));
+    }
+    let default = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::AddRemove };
+    let promised: BTreeSet<Relation> =
+        if promise.is_empty() { [default].into() } else { promise.iter().cloned().collect() };
+    let ledger = LedgerFile::create(path, &promised, Some(budget))?;
+    files::print(&report::account(path, &ledger.account()?, budget.delta))
+}
+
+fn show(path: &Path, json: bool, delta: Option<Delta>) -> Result<(), Failure> {
+    let ledger = LedgerFile::open(path)?;
+    let (account, entries) = (ledger.account()?, ledger.entries()?);
+    let delta = delta.or(account.budget.map(|budget| budget.delta));
+    if json {
+        let mut document = report::account_json(path, &account, delta);
+        document["id"] = json!(ledger.id());
+        document["entries"] = entries.iter().map(|entry| report::entry_json(entry, delta)).collect();
+        return files::print(&format!("{document:#}\n"));
+    }
+    files::print(&report::ledger(path, &account, &entries, delta))
+}
+
+fn export(path: &Path) -> Result<(), Failure> {
+    let ledger = LedgerFile::open(path)?;
+    let account = ledger.account()?;
+    let entries: Vec<_> = ledger
+        .entries()?
+        .iter()
+        .map(|entry| {
+            let charged: serde_json::Map<String, serde_json::Value> =
+                entry.charged.iter().map(|(relation, price)| (relation.to_string(), json!(price))).collect();
+            json!({ "id": entry.id, "time": entry.time, "request": entry.request, "charged_mu_squared_steps": charged })
+        })
+        .collect();
+    let promised: Vec<String> = account.spent.keys().map(Relation::to_string).collect();
+    let document = json!({
+        "format": "reticent-ledger-export",
+        "version": 1,
+        "id": ledger.id(),
+        "mu_squared_step": "2^-96",
+        "promised": promised,
+        "budget": account.budget,
+        "entries": entries,
+    });
+    files::print(&format!("{document:#}\n"))
+}

@@ -1,0 +1,116 @@
+//! Why a command stopped: one message on stderr, one exit code.
+
+use std::io::Write;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+use reticent_core::engine::EngineError;
+use reticent_core::ledger::LedgerError;
+use reticent_core::session::SessionError;
+use reticent_curator::ledger_file::LedgerFileError;
+use reticent_curator::source::SourceError;
+
+/// A failure by who can mend it. Messages hold public facts only.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Flags, schema or model file.
+    #[error("{0}")]
+    Usage(String),
+    /// The data file.
+    #[error("{0}")]
+    Data(String),
+    /// The ledger's rules.
+    #[error("{0}")]
+    Refused(String),
+    /// Reading or writing.
+    #[error("{0}")]
+    InputOutput(String),
+}
+
+impl Failure {
+    pub(crate) fn usage(error: impl ToString) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    pub(crate) fn input_output(action: &str, path: &Path, error: &std::io::Error) -> Self {
+        Self::InputOutput(format!("{}: {action}: {error}", path.display()))
+    }
+
+    /// Prints the message and gives the exit code that `reticent --help` documents.
+    pub(crate) fn report(self) -> ExitCode {
+        // Nothing is left to be done when stderr is closed.
+        let _ = writeln!(std::io::stderr(), "error: {self}");
+        ExitCode::from(match self {
+            Self::Usage(_) => 2,
+            Self::Data(_) => 3,
+            Self::Refused(_) => 4,
+            Self::InputOutput(_) => 5,
+        })
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        if error.is_io() { Self::InputOutput(error.to_string()) } else { Self::Data(error.to_string()) }
+    }
+}
+
+impl From<LedgerFileError> for Failure {
+    fn from(error: LedgerFileError) -> Self {
+        if matches!(error, LedgerFileError::BudgetIsSet { .. }) {
+            Self::Refused(error.to_string())
+        } else if matches!(error, LedgerFileError::NothingPromised { .. } | LedgerFileError::IllegalRelation { .. }) {
+            Self::usage(error)
+        } else {
+            Self::InputOutput(error.to_string())
+        }
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Refused(refusal) => Self::Refused(refusal.to_string()),
+            LedgerError::Store(error) => Self::InputOutput(error.to_string()),
+        }
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Ledger(error) => error.into(),
+            SessionError::Engine(error @ EngineError(_)) => Self::InputOutput(error.to_string()),
+            SessionError::Entropy(error) => Self::InputOutput(error.to_string()),
+            error @ (SessionError::WrongGrant { .. } | SessionError::WrongUnit { .. }) => {
+                Self::Usage(error.to_string())
+            }
+        }
+    }
+}
+
+/// Runs a command so that a panic, a defect of ours, prints its place and never its message, which may quote a value.
+///
+/// Panics that a decoder's caller catches print nothing.
+pub(crate) fn without_panic_contents(command: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
+    static PLACE: Mutex<String> = Mutex::new(String::new());
+    let place = || PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+    std::panic::set_hook(Box::new(move |panic| {
+        *place() = panic.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
+    }));
+    match std::panic::catch_unwind(AssertUnwindSafe(command)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => failure.report(),
+        Err(_) => {
+            let place = place();
+            // Nothing is left to be done when stderr is closed.
+            let _ = writeln!(
+                std::io::stderr(),
+                "error: a defect in reticent{place}; what the ledger was charged stays charged. Please report this line"
+            );
+            ExitCode::from(70)
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The command `reticent`. Parse, run one command, turn its error into a message and an exit code.
+
+use std::process::ExitCode;
+
+mod args;
+mod command;
+mod failure;
+mod files;
+mod progress;
+mod report;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    failure::without_panic_contents(|| command::run(&args::Arguments::parse().command))
+}

@@ -1,0 +1,298 @@
+//! Results as text for a person and as JSON for a machine. Everything here is public.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use reticent_core::encoding::Coding;
+use reticent_core::ledger::{Account, affordable_epsilon_down, epsilon_of};
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::units::{Delta, MuSquared};
+use reticent_curator::ledger_file::Entry;
+use reticent_fit::certificate::Certificate;
+use reticent_fit::evaluate::{Evaluation, Figure};
+use reticent_fit::model::Model;
+use reticent_fit::plan::Plan;
+use serde_json::{Value, json};
+
+/// Writing to a `String` does not fail.
+macro_rules! line {
+    ($text:expr, $($argument:tt)*) => {
+        writeln!($text, $($argument)*).expect("a string grows")
+    };
+}
+
+/// The claim's first lines, in every plan, certificate and report.
+pub(crate) fn claim(certificate: &Certificate) -> String {
+    let mut text = String::new();
+    line!(
+        text,
+        "Privacy: epsilon {} at delta {:e} (mu {:.6})",
+        certificate.epsilon,
+        certificate.delta.get(),
+        certificate.mu
+    );
+    line!(text, "Protects: {}", certificate.relation);
+    line!(text, "Public:");
+    for fact in &certificate.public {
+        line!(text, "  - {fact}");
+    }
+    text
+}
+
+pub(crate) fn plan(plan: &Plan) -> String {
+    let mut text = String::new();
+    let claim = &plan.claim;
+    line!(text, "Method: {}", plan.method);
+    line!(text, "Privacy: epsilon {} at delta {:e} (mu {:.6})", claim.epsilon, claim.delta.get(), claim.mu);
+    line!(text, "Protects: {}", claim.relation);
+    line!(text, "Public:");
+    for fact in &plan.public {
+        line!(text, "  - {fact}");
+    }
+    line!(
+        text,
+        "\n{:<24} {:>6} {:>12} {:>18} {:>12} {:>10}",
+        "Question",
+        "times",
+        "coordinates",
+        "noise [lattice]",
+        "mu of one",
+        "mu of all"
+    );
+    for release in &plan.releases {
+        let all = release.price_up(&claim.relation).unwrap_or(MuSquared::ZERO);
+        let one = all.mu_up() / f64::from(release.times).sqrt();
+        line!(
+            text,
+            "{:<24} {:>6} {:>12} {:>18} {:>12.6} {:>10.6}",
+            release.purpose,
+            release.times,
+            release.shape.coordinates(),
+            release.noise_scale.get(),
+            one,
+            all.mu_up()
+        );
+    }
+    if !plan.expectations.is_empty() {
+        line!(text, "\nExpect:");
+        for expectation in &plan.expectations {
+            line!(text, "  {:<34} {:>12.5}   {}", expectation.name, expectation.value, expectation.meaning);
+        }
+    }
+    text
+}
+
+pub(crate) fn model(model: &Model) -> String {
+    let mut text = String::new();
+    match &model.certificate {
+        None => line!(text, "NOT PRIVATE: fitted without protection, to rows declared public\n"),
+        Some(certificate) => {
+            text.push_str(&claim(certificate));
+            line!(text, "\nMethod: {}, by {}", certificate.method, certificate.software);
+            line!(text, "Schema: {}", certificate.schema);
+            line!(text, "Ledger: {}, entry {}", certificate.ledger.id, certificate.ledger.entry);
+            line!(
+                text,
+                "\n{:<24} {:>6} {:>18} {:>18} {:>12}",
+                "Question",
+                "times",
+                "sensitivity",
+                "noise",
+                "mu of one"
+            );
+            for release in &certificate.releases {
+                line!(
+                    text,
+                    "{:<24} {:>6} {:>18.1} {:>18} {:>12.6}",
+                    release.planned.purpose,
+                    release.planned.times,
+                    release.sensitivity,
+                    release.planned.noise_scale.get(),
+                    release.mu_of_one
+                );
+            }
+            line!(text, "");
+        }
+    }
+    let classes = model.classes.join(" / ");
+    line!(text, "Log-odds of {} (classes {classes}):", model.classes.last().map_or("", String::as_str));
+    let width = model.coefficients.iter().map(|one| one.column.chars().count()).max().unwrap_or(0).clamp(11, 48);
+    line!(text, "  {:<width$} {:>14.6}", "(intercept)", model.intercept);
+    for coefficient in &model.coefficients {
+        line!(text, "  {:<width$} {:>14.6}", coefficient.column, coefficient.coefficient);
+    }
+    text
+}
+
+pub(crate) fn schema(schema: &Schema) -> String {
+    let coding = Coding::of(schema);
+    let columns = coding.columns().len();
+    let norm = reticent_core::encoding::Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
+    let mut text = String::new();
+    line!(text, "The schema is complete.");
+    line!(text, "Protects: {}", schema.relation());
+    let target = match &schema.target().kind {
+        TargetKind::Classes(classes) => classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>().join(" / "),
+        TargetKind::Bounds { low, high } => format!("a number in [{low}, {high}]"),
+    };
+    line!(text, "Target: {} ({target})", schema.target().column);
+    line!(
+        text,
+        "Features: {} ({columns} encoded columns with the intercept, row norm at most {norm:.4})",
+        schema.features().len()
+    );
+    match schema.privacy().rows {
+        Some(rows) => line!(text, "Rows: about {rows}, declared public"),
+        None => line!(text, "Rows: not declared; a fit buys it with the class counts, for 5 % of its budget"),
+    }
+    line!(text, "Fingerprint: {}", schema.fingerprint());
+    text
+}
+
+pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
+    let mut text = String::new();
+    let delta = account.budget.map_or(delta, |budget| budget.delta);
+    for (relation, spent) in &account.spent {
+        let (mu, epsilon) = (spent.mu_up(), epsilon_of(*spent, delta));
+        line!(
+            text,
+            "Ledger {}: this table has paid mu {mu:.6} (epsilon {epsilon:.6} at delta {:e}) in all, under {relation}",
+            path.display(),
+            delta.get()
+        );
+        match left(account, *spent) {
+            Some((left, epsilon)) => {
+                line!(
+                    text,
+                    "  left: mu {:.6}; the largest request that fits is epsilon {epsilon:.6} at delta {:e}",
+                    left.mu_up(),
+                    delta.get()
+                );
+            }
+            None => line!(text, "  no limit is set; the owner can set one with `reticent ledger init`"),
+        }
+    }
+    text
+}
+
+pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: Option<Delta>) -> String {
+    let mut text = String::new();
+    match account.budget {
+        Some(budget) => line!(
+            text,
+            "Budget: epsilon {} at delta {:e} (mu {:.6})",
+            budget.epsilon,
+            budget.delta.get(),
+            budget.mu_squared_down().mu_up()
+        ),
+        None => line!(text, "Budget: no limit is set"),
+    }
+    match delta {
+        Some(delta) => text.push_str(&self::account(path, account, delta)),
+        None => {
+            for (relation, spent) in &account.spent {
+                line!(text, "Spent: mu {:.6} under {relation}; give --delta to see it as epsilon", spent.mu_up());
+            }
+        }
+    }
+    if entries.is_empty() {
+        line!(text, "No entries.");
+        return text;
+    }
+    line!(text, "\n{:>5}  {:<20}  {:<20}  {:<24}  mu", "entry", "time (UTC)", "purpose", "data");
+    for entry in entries {
+        let prices: Vec<String> =
+            entry.charged.iter().map(|(relation, price)| format!("{:.6} {relation}", price.mu_up())).collect();
+        let Entry { id, time, request, .. } = entry;
+        line!(text, "{id:>5}  {time:<20}  {:<20}  {:<24}  {}", request.purpose, request.data, prices.join(", "));
+    }
+    text
+}
+
+fn left(account: &Account, spent: MuSquared) -> Option<(MuSquared, f64)> {
+    let budget = account.budget?;
+    let left = budget.mu_squared_down().checked_sub(spent).unwrap_or(MuSquared::ZERO);
+    Some((left, affordable_epsilon_down(left, budget.delta)))
+}
+
+pub(crate) fn account_json(path: &Path, account: &Account, delta: Option<Delta>) -> Value {
+    let delta = account.budget.map(|budget| budget.delta).or(delta);
+    let amount = |mu_squared: MuSquared| json!({ "mu": mu_squared.mu_up(), "epsilon": delta.map(|delta| epsilon_of(mu_squared, delta)) });
+    let relations: Vec<Value> = account
+        .spent
+        .iter()
+        .map(|(relation, spent)| {
+            let left = left(account, *spent).map(|(left, epsilon)| json!({ "mu": left.mu_up(), "epsilon": epsilon }));
+            json!({ "relation": relation.to_string(), "spent": amount(*spent), "left": left })
+        })
+        .collect();
+    let budget = account.budget.map(
+        |budget| json!({ "epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu_squared_down().mu_up() }),
+    );
+    json!({ "path": path, "delta": delta, "budget": budget, "relations": relations })
+}
+
+pub(crate) fn entry_json(entry: &Entry, delta: Option<Delta>) -> Value {
+    let charged: Vec<Value> = entry
+        .charged
+        .iter()
+        .map(|(relation, price)| {
+            let epsilon = delta.map(|delta| epsilon_of(*price, delta));
+            json!({ "relation": relation.to_string(), "mu": price.mu_up(), "epsilon": epsilon })
+        })
+        .collect();
+    json!({
+        "entry": entry.id, "time": entry.time, "purpose": entry.request.purpose, "data": entry.request.data,
+        "schema": entry.request.schema, "charged": charged,
+    })
+}
+
+pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
+    let mut text = String::new();
+    if let Some(n) = evaluation.n {
+        line!(text, "Rows      {n:>10}");
+    }
+    let figures = [("Accuracy", evaluation.accuracy), ("AUC", evaluation.auc), ("Log loss", evaluation.log_loss)];
+    for (name, Figure { value, standard_error }) in figures {
+        let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} (noise)"));
+        line!(text, "{name:<9} {value:>10.4}{error}");
+    }
+    if let Some(gap) = evaluation.calibration.expected_error {
+        line!(text, "\nCalibration (mean gap {gap:.4}):");
+        line!(text, "  {:<13} {:>7} {:>10} {:>10}", "probability", "rows", "predicted", "observed");
+        for bucket in &evaluation.calibration.buckets {
+            let range = format!("{:.3}..{:.3}", bucket.low, bucket.high);
+            line!(
+                text,
+                "  {range:<13} {:>6.1}% {:>10.4} {:>10.4}",
+                bucket.share * 100.0,
+                bucket.predicted,
+                bucket.observed
+            );
+        }
+    }
+    text
+}
+
+/// Models side by side.
+pub(crate) fn comparison(models: &[(&str, &Evaluation)]) -> String {
+    let mut text = String::new();
+    line!(text, "{:<14} {:>9} {:>9} {:>9}", "", "accuracy", "AUC", "log loss");
+    for (name, figures) in models {
+        let Evaluation { accuracy, auc, log_loss, .. } = figures;
+        line!(text, "{name:<14} {:>8.2}% {:>9.4} {:>9.4}", accuracy.value * 100.0, auc.value, log_loss.value);
+    }
+    text
+}
+
+pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
+    let mut document = serde_json::to_value(evaluation).expect("figures are numbers or null");
+    if let Some(error) = evaluation.accuracy.standard_error {
+        document["standard_error"] = json!({
+            "accuracy": error,
+            "auc": evaluation.auc.standard_error,
+            "log_loss": evaluation.log_loss.standard_error,
+        });
+    }
+    document
+}

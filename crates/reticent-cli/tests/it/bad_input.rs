@@ -1,0 +1,395 @@
+//! Tables that are not as they should be. What depends on a row's values has a declared meaning and cannot be told from
+//! outside; what is a public fact about the file is refused, at no charge, without a word from a row.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, StringArray};
+use insta::assert_snapshot;
+
+use crate::support::{AGE, CANARY, DOSE, FIT, Folder, HEADER, OUTCOME, Table, WARD, gzip, json, parquet_of, xz, zstd};
+
+const FIT_WITH_LEDGER: &str =
+    "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --ledger l.ledger --out model.json";
+
+/// The cells of `dirty` mean the cells of `plain`: a fixed model gives the same predictions and exact figures, and from a
+/// fit's exit code, stdout, stderr and certificate nobody can tell which table was read.
+#[track_caller]
+fn assert_absorbed(dirty: &[u8], plain: &[u8]) {
+    let told: Vec<_> = [dirty, plain].map(what_is_told).into();
+    assert!(told[0].1 == told[1].1, "predictions differ");
+    assert_eq!(told[0].0, told[1].0);
+    for table in [dirty, plain] {
+        let folder = Folder::with_table();
+        folder.write("table.csv", table);
+        let stdout = folder.succeed(FIT);
+        let mut certificate = folder.json("model.json")["certificate"].take();
+        certificate["ledger"]["id"] = "".into();
+        // Both runs are compared with a run on the usual table.
+        let usual = Folder::with_table();
+        assert_eq!(stdout, usual.succeed(FIT));
+        let mut expected = usual.json("model.json")["certificate"].take();
+        expected["ledger"]["id"] = "".into();
+        assert_eq!(certificate, expected);
+        assert_eq!(folder.ledger("table.csv.ledger")["relations"], usual.ledger("table.csv.ledger")["relations"]);
+    }
+}
+
+/// Exact figures and predictions of a fixed model.
+fn what_is_told(table: &[u8]) -> (String, Vec<u8>) {
+    let folder = Folder::new();
+    folder.write("table.csv", table);
+    let figures = folder.succeed("evaluate --model model.json --data table.csv --public --json");
+    folder.succeed("predict --model model.json --data table.csv --out predictions.csv");
+    (figures, folder.read("predictions.csv"))
+}
+
+#[test]
+fn values_out_of_bounds_are_clamped() {
+    let dirty = Table::usual().with(|index, row| {
+        let value = ["101", "1e300", "inf", "1e999", "+Infinity", "-1", "-inf", "-1e999"][index % 8];
+        if index % 3 == 0 {
+            row[AGE] = value.to_owned();
+        }
+    });
+    let plain = Table::usual().with(|index, row| {
+        if index % 3 == 0 {
+            row[AGE] = if index % 8 < 5 { "100" } else { "0" }.to_owned();
+        }
+    });
+    assert_absorbed(&dirty.csv(), &plain.csv());
+}
+
+#[test]
+fn missing_nan_and_mistyped_numbers_are_the_middle_of_the_bounds() {
+    let dirty = Table::usual().with(|index, row| {
+        if index % 2 == 0 {
+            row[DOSE] =
+                ["", "NaN", "nan", "?", CANARY, "1,000".split(',').next().expect("one"), "0x1f"][index % 7].into();
+        }
+    });
+    let plain = Table::usual().with(|index, row| {
+        if index % 2 == 0 {
+            row[DOSE] = if index % 7 == 5 { "1" } else { "2500" }.to_owned();
+        }
+    });
+    assert_absorbed(&dirty.csv(), &plain.csv());
+}
+
+#[test]
+fn unknown_and_missing_categories_are_other() {
+    let dirty = Table::usual().with(|index, row| match index % 5 {
+        0 => CANARY.clone_into(&mut row[WARD]),
+        1 => row[WARD].clear(),
+        _ => {}
+    });
+    let plain = Table::usual().with(|index, row| {
+        if index % 5 < 2 {
+            "other".clone_into(&mut row[WARD]);
+        }
+    });
+    assert_absorbed(&dirty.csv(), &plain.csv());
+}
+
+/// Neither an error nor a count of them: a label outside the classes is a private fact.
+#[test]
+fn labels_outside_the_classes_have_no_weight() {
+    let strange = |label: &str| {
+        Table::usual().with(|index, row| {
+            if index % 4 == 0 {
+                label.clone_into(&mut row[OUTCOME]);
+            }
+        })
+    };
+    assert_absorbed(&strange(CANARY).csv(), &strange("").csv());
+    // They are left out of exact figures of public rows, which say so by `n`.
+    let folder = Folder::new();
+    folder.write("table.csv", strange(CANARY).csv());
+    let figures = json(&folder.succeed("evaluate --model model.json --data table.csv --public --json"));
+    assert_eq!(figures["n"], 300);
+}
+
+#[test]
+fn one_class_only_and_constant_columns_are_fitted() {
+    let constant = Table::usual().with(|_, row| {
+        "33".clone_into(&mut row[AGE]);
+        "7.5".clone_into(&mut row[DOSE]);
+        "north".clone_into(&mut row[WARD]);
+        "yes".clone_into(&mut row[OUTCOME]);
+    });
+    assert_absorbed(&constant.csv(), &constant.csv());
+    let folder = Folder::new();
+    folder.write("table.csv", constant.csv());
+    // The AUC over one class is not defined: null, and no error.
+    let figures = json(&folder.succeed("evaluate --model model.json --data table.csv --public --json"));
+    assert!(figures["auc"].is_null() && figures["accuracy"].is_number(), "{figures}");
+}
+
+/// The lines of the usual table, some of them replaced.
+fn lines_replaced(replace: impl Fn(usize) -> Option<Vec<u8>>) -> Vec<u8> {
+    let csv = Table::usual().csv();
+    let mut bytes = Vec::new();
+    for (index, line) in csv.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        match index.checked_sub(1).and_then(&replace) {
+            Some(other) => bytes.extend(other),
+            None => bytes.extend(line),
+        }
+    }
+    bytes
+}
+
+#[test]
+fn ragged_rows_lack_fields_or_have_too_many() {
+    let dirty = lines_replaced(|index| match index {
+        3 => Some(b"0,44\n".to_vec()),
+        5 => Some(format!("1,44,100,south,x,yes,{CANARY},{CANARY}\n").into_bytes()),
+        7 => Some(b"\n".to_vec()),
+        _ => None,
+    });
+    let plain = lines_replaced(|index| match index {
+        3 => Some(b"0,44,2500,other,x,?\n".to_vec()),
+        5 => Some(b"1,44,100,south,x,yes\n".to_vec()),
+        7 => Some(Vec::new()),
+        _ => None,
+    });
+    assert_absorbed(&dirty, &plain);
+}
+
+#[test]
+fn text_that_is_not_utf8_is_an_unknown_value() {
+    let dirty = lines_replaced(|index| match index {
+        2 => Some(b"0,\xff\xfe,100,\xc3\x28,\xed\xa0\x80,yes\n".to_vec()),
+        4 => Some(b"1,20,100,nor\0th,\0,\xffno\n".to_vec()),
+        _ => None,
+    });
+    let plain = lines_replaced(|index| match index {
+        2 => Some(b"0,50,100,other,x,yes\n".to_vec()),
+        4 => Some(b"1,20,100,other,x,?\n".to_vec()),
+        _ => None,
+    });
+    assert_absorbed(&dirty, &plain);
+}
+
+#[test]
+fn a_field_of_ten_million_characters_is_an_unknown_value() {
+    let long = CANARY.repeat(10_000_000 / CANARY.len() + 1);
+    let row = |cell: &str| format!("0,20,100,{cell},x,yes\n0,{cell},100,north,{cell},{cell}\n").into_bytes();
+    let dirty = lines_replaced(|index| (index == 9).then(|| row(&long)));
+    let plain = lines_replaced(|index| (index == 9).then(|| b"0,20,100,other,x,yes\n0,50,100,north,x,?\n".to_vec()));
+    assert_absorbed(&dirty, &plain);
+}
+
+#[test]
+fn a_quote_that_is_never_closed_makes_the_rest_one_field() {
+    let dirty = lines_replaced(|index| (index == 200).then(|| b"50,20,100,north,x,\"yes\n".to_vec()));
+    let plain = lines_replaced(|index| {
+        (index >= 200).then(|| if index == 200 { b"50,20,100,north,x,?\n".to_vec() } else { Vec::new() })
+    });
+    assert_absorbed(&dirty, &plain);
+}
+
+/// Under add-remove the number of rows is private: none at all is a table like any other.
+#[test]
+fn header_only_gives_a_model() {
+    let header = Table(Vec::new()).csv();
+    assert_absorbed(&header, &header);
+    let (figures, predictions) = what_is_told(&header);
+    assert_eq!(predictions, b"predicted_class,probability_no,probability_yes\n");
+    let figures = json(&figures);
+    assert_eq!(figures["n"], 0);
+    assert!(figures["accuracy"].is_null() && figures["auc"].is_null() && figures["log_loss"].is_null());
+}
+
+/// In Parquet, too, nulls, strange text and labels are absorbed.
+#[test]
+fn parquet_cells_are_absorbed_as_text_cells_are() {
+    let parquet = |ages: [Option<f64>; 4], wards: [Option<&str>; 4], outcomes: [Option<&str>; 4]| {
+        let columns: [(&str, ArrayRef); 4] = [
+            ("age", Arc::new(Float64Array::from(ages.to_vec()))),
+            ("dose", Arc::new(Float64Array::from(vec![1.0; 4]))),
+            ("ward", Arc::new(StringArray::from(wards.to_vec()))),
+            ("outcome", Arc::new(StringArray::from(outcomes.to_vec()))),
+        ];
+        parquet_of(columns)
+    };
+    let dirty = parquet(
+        [None, Some(f64::NAN), Some(f64::INFINITY), Some(-1e300)],
+        [Some(CANARY), None, Some("north"), Some("south")],
+        [Some("yes"), Some("no"), Some(CANARY), None],
+    );
+    let plain = parquet(
+        [Some(50.0), Some(50.0), Some(100.0), Some(0.0)],
+        [Some("other"), Some("other"), Some("north"), Some("south")],
+        [Some("yes"), Some("no"), None, Some("?")],
+    );
+    assert_absorbed(&dirty, &plain);
+}
+
+#[test]
+fn a_missing_column_is_named_with_those_that_are_there() {
+    let folder = Folder::new();
+    let csv = String::from_utf8(Table::usual().csv()).expect("UTF-8").replacen("dose", "doses", 1);
+    folder.write("table.csv", csv);
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+    let predict = folder.refuse(3, "predict --model model.json --data table.csv --out p.csv");
+    assert!(predict.contains("has no column \"dose\""), "{predict}");
+    let evaluate = folder.refuse(3, "evaluate --model model.json --data table.csv --public");
+    assert!(evaluate.contains("has no column \"dose\""), "{evaluate}");
+}
+
+#[test]
+fn a_missing_target_is_an_error_for_a_fit_only() {
+    let folder = Folder::new();
+    folder.write("table.csv", "age,dose,ward\n20,100,north\n");
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+    folder.succeed("predict --model model.json --data table.csv --out p.csv");
+}
+
+#[test]
+fn a_duplicate_column_is_an_error_only_if_the_schema_uses_it() {
+    let folder = Folder::new();
+    folder.write("table.csv", format!("age,dose,ward,age,outcome\n20,100,{CANARY},30,no\n"));
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+    folder.write("table.csv", "age,dose,x,ward,x,outcome\n20,100,1,south,2,no\n");
+    folder.succeed(FIT);
+}
+
+#[test]
+fn an_empty_file_lacks_its_header() {
+    let folder = Folder::new();
+    folder.write("table.csv", "");
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+    for packed in [gzip(b""), xz(b""), zstd(b"")] {
+        folder.write("table.csv", packed);
+        folder.refuse(3, FIT);
+    }
+}
+
+/// The first line may be a row: it is not quoted.
+#[test]
+fn a_row_in_place_of_the_header_is_not_quoted() {
+    let folder = Folder::new();
+    folder.write("table.csv", format!("20,100,{CANARY},no\n30,200,north,yes\n"));
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+    folder.write("table.csv", format!("age,{CANARY},100,no\n"));
+    let message = folder.refuse(3, FIT);
+    assert!(message.contains("has no column"), "{message}");
+}
+
+#[test]
+fn another_delimiter_is_guessed() {
+    let folder = Folder::new();
+    folder.write(
+        "table.csv",
+        Table::usual().csv().iter().map(|byte| if *byte == b',' { b';' } else { *byte }).collect::<Vec<_>>(),
+    );
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+}
+
+#[test]
+fn the_schema_of_another_table_is_refused() {
+    let folder = Folder::with_table();
+    let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"income\"\nclasses = [0, 1]\n\
+                  [features]\nhours = { bounds = [0, 100] }\nsex = { categories = [\"f\", \"m\"] }\n";
+    folder.write("schema.toml", schema);
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+}
+
+#[test]
+fn a_header_unlike_the_declared_one_is_refused() {
+    let folder = Folder::with_table();
+    let columns = HEADER.map(|name| format!("{name:?}")).join(", ").replace("\"ward\"", "\"station\"");
+    folder.write("schema.toml", format!("[table]\ncolumns = [{columns}, \"ward\"]\n{}", crate::support::SCHEMA));
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+}
+
+#[test]
+fn a_parquet_column_of_a_type_that_cannot_fit_is_refused() {
+    let folder = Folder::new();
+    let text = |values: [&str; 2]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
+    let columns = [
+        ("age", text([CANARY, "20"])),
+        ("dose", Arc::new(Float64Array::from(vec![1.0, 2.0])) as ArrayRef),
+        ("ward", text(["north", CANARY])),
+        ("outcome", text(["yes", "no"])),
+    ];
+    folder.write("table.csv", parquet_of(columns));
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+}
+
+/// Whatever was read before the break is thrown away, and the ledger is not charged.
+#[test]
+fn truncated_files_are_refused() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
+    let table = Table::of(20_000);
+    let mut messages = String::new();
+    for (name, packed) in [
+        ("gzip", gzip(&table.csv())),
+        ("xz", xz(&table.csv())),
+        ("zstd", zstd(&table.csv())),
+        ("Parquet", table.parquet()),
+    ] {
+        // Cut in the middle, and short of the last byte.
+        for length in [packed.len() / 2, packed.len() - 1] {
+            folder.write("table.csv", &packed[..length]);
+            let message = folder.refuse(3, FIT_WITH_LEDGER);
+            if length == packed.len() - 1 {
+                messages.push_str(&format!("{name}: {message}"));
+            } else {
+                assert!(message.contains("is cut short") || message.contains("is damaged"), "{name}: {message}");
+            }
+            folder.write("whole.json", crate::support::MODEL);
+            folder.refuse(3, "predict --model whole.json --data table.csv --out p.csv");
+            folder.refuse(3, "evaluate --model whole.json --data table.csv --public --json");
+            folder.refuse(3, "evaluate --model whole.json --data table.csv --epsilon 1 --ledger l.ledger --json");
+        }
+    }
+    assert_snapshot!(messages, @"");
+    assert!(folder.spent("l.ledger") <= 0.0);
+}
+
+#[test]
+fn a_truncated_file_leaves_no_new_ledger_beside_it() {
+    let folder = Folder::new();
+    let packed = gzip(&Table::of(20_000).csv());
+    folder.write("table.csv", &packed[..packed.len() / 2]);
+    folder.refuse(3, FIT);
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
+    let table = Table::of(5_000);
+    let mut messages = String::new();
+    for (name, mut packed) in [
+        ("gzip", gzip(&table.csv())),
+        ("xz", xz(&table.csv())),
+        ("zstd", zstd(&table.csv())),
+        ("Parquet", table.parquet()),
+    ] {
+        let middle = packed.len() / 2;
+        packed[middle..middle + 64].fill(0xff);
+        folder.write("table.csv", packed);
+        messages.push_str(&format!("{name}: {}", folder.refuse(3, FIT_WITH_LEDGER)));
+    }
+    assert_snapshot!(messages, @"");
+    assert!(folder.spent("l.ledger") <= 0.0);
+}
+
+#[test]
+fn other_kinds_of_files_are_named() {
+    let folder = Folder::new();
+    folder.write("table.csv", b"PK\x03\x04\x14\x00\x00\x00\x08\x00SECRETCELL42");
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+    folder.write("table.csv", "\u{feff}age".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+    assert_snapshot!(folder.refuse(3, FIT), @"");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let folder = Folder::new();
+    assert_snapshot!(folder.refuse(5, FIT), @"");
+    std::fs::create_dir(folder.path("table.csv")).expect("a folder");
+    assert_snapshot!(folder.refuse(5, FIT), @"");
+}

@@ -1,0 +1,224 @@
+//! Requests that cannot be met: flags, schemas, start models and budgets. Nothing is read, written or charged for them.
+
+use insta::assert_snapshot;
+
+use crate::support::{FIT, Folder, MODEL, SCHEMA, is_close, json, number};
+
+/// First line of each message, behind the value that was tried.
+fn refusals(folder: &Folder, code: i32, line: &str, values: &[&str]) -> String {
+    let mut text = String::new();
+    for value in values {
+        let message = folder.refuse(code, &line.replace("VALUE", value));
+        text.push_str(&format!("{value:>6}  {}\n", message.lines().next().unwrap_or_default()));
+    }
+    text
+}
+
+const VALUES: [&str; 8] = ["0", "-1", "NaN", "1e400", "inf", "-0", "1e-400", "much"];
+
+#[test]
+fn epsilon_is_a_finite_number_above_zero() {
+    let folder = Folder::with_table();
+    let fit = "fit --data table.csv --schema schema.toml --epsilon=VALUE --delta 1e-6 --out model.json";
+    assert_snapshot!(refusals(&folder, 2, fit, &VALUES), @"");
+    for command in [
+        "plan --schema schema.toml --epsilon=VALUE --delta 1e-6",
+        "ledger init l.ledger --epsilon=VALUE --delta 1e-6",
+        "evaluate --model model.json --data table.csv --epsilon=VALUE --delta 1e-6",
+        "demo --epsilon=VALUE",
+    ] {
+        assert!(!refusals(&folder, 2, command, &VALUES).is_empty());
+    }
+}
+
+#[test]
+fn delta_is_strictly_between_zero_and_one() {
+    let folder = Folder::with_table();
+    let values = ["0", "1", "2", "-1", "NaN", "inf", "1e-400"];
+    let fit = "fit --data table.csv --schema schema.toml --epsilon 1 --delta=VALUE --out model.json";
+    assert_snapshot!(refusals(&folder, 2, fit, &values), @"");
+    for command in [
+        "plan --schema schema.toml --epsilon 1 --delta=VALUE",
+        "ledger init l.ledger --epsilon 1 --delta=VALUE",
+        "evaluate --model model.json --data table.csv --epsilon 1 --delta=VALUE",
+    ] {
+        assert!(!refusals(&folder, 2, command, &values).is_empty());
+    }
+}
+
+/// The message is about the number, also where a shell user leaves out the `=`.
+#[test]
+fn a_negative_number_is_not_taken_for_a_flag() {
+    let folder = Folder::with_table();
+    let fit = "fit --data table.csv --schema schema.toml --epsilon -1 --delta 1e-6 --out model.json";
+    let message = folder.refuse(2, fit);
+    assert!(message.contains("epsilon must be a finite number above 0"), "{message}");
+}
+
+/// Legal, and beyond what noise on a lattice can give: an error of the plan or a plan, never a defect.
+#[test]
+fn extreme_budgets_are_planned_or_refused() {
+    let folder = Folder::with_table();
+    for epsilon in ["1e-300", "1e-20", "1e-9", "700", "1e6", "1e300"] {
+        for delta in ["1e-300", "1e-12", "0.999999"] {
+            let line = format!("plan --schema schema.toml --epsilon {epsilon} --delta {delta} --json");
+            let outcome = folder.run(&line);
+            match outcome.code {
+                0 => {
+                    let plan = json(&outcome.stdout);
+                    assert!(number(&plan["plan"]["claim"]["mu"]) > 0.0, "{line}");
+                }
+                2 => assert!(outcome.stderr.contains("too small a budget"), "{line}: {}", outcome.stderr),
+                code => panic!("{line}: exit code {code}, {}", outcome.stderr),
+            }
+        }
+    }
+    assert_snapshot!(folder.refuse(2, "plan --schema schema.toml --epsilon 1e-20 --delta 1e-30"), @"");
+}
+
+#[test]
+fn parameters_of_the_method_are_checked_before_anything_is_paid() {
+    let folder = Folder::with_table();
+    let fit = |flags: &str| format!("{FIT} {flags}");
+    let mut messages = String::new();
+    for flags in ["--l2=-1", "--l2=NaN", "--passes=0", "--passes=100001", "--radius=0", "--radius=inf"] {
+        messages.push_str(&folder.refuse(2, &fit(flags)));
+    }
+    assert_snapshot!(messages, @"");
+    for flags in ["--passes=-1", "--passes=1.5", "--l2=x", "--method=newton", "--average=none", "--seed=1"] {
+        folder.refuse(2, &fit(flags));
+    }
+}
+
+#[test]
+fn what_is_left_out_is_asked_for() {
+    let folder = Folder::with_table();
+    assert_snapshot!(folder.refuse(2, "fit --data table.csv"), @"");
+    folder.refuse(2, "evaluate --model model.json --data table.csv");
+    folder.refuse(2, "evaluate --model model.json --data table.csv --public --epsilon 1");
+    folder.refuse(2, "evaluate --model model.json --data table.csv --public --ledger l.ledger");
+}
+
+/// The refusal tells what was asked, what is left, and the largest request that fits; that request is then admitted.
+#[test]
+fn an_exhausted_budget_tells_what_is_left() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init l.ledger --epsilon 1 --delta 1e-6");
+    let fit = |epsilon: &str| {
+        format!(
+            "fit --data table.csv --schema schema.toml --epsilon {epsilon} --delta 1e-6 --ledger l.ledger --out model.json"
+        )
+    };
+    folder.succeed(&fit("0.8"));
+    folder.remove("model.json");
+    let message = folder.refuse(4, &fit("0.8"));
+    assert_snapshot!(message, @"");
+    assert_eq!(folder.ledger("l.ledger")["entries"].as_array().map(Vec::len), Some(1));
+    folder.succeed(&fit(largest_request(&message)));
+    let refused = folder.refuse(4, &fit("0.01"));
+    assert!(refused.contains("the largest request that fits is epsilon 0.0000"), "{refused}");
+}
+
+/// Whatever the digits, the printed epsilon is not above the largest one that fits.
+#[test]
+fn the_largest_request_is_rounded_down() {
+    let folder = Folder::with_table();
+    for (number, limit) in
+        ["0.123456789", "0.2345678", "0.7654321", "1.9999999", "3.1415926", "0.0314159265"].iter().enumerate()
+    {
+        let ledger = format!("{number}.ledger");
+        folder.succeed(&format!("ledger init {ledger} --epsilon {limit} --delta 1e-6"));
+        let plan = |epsilon: &str| {
+            format!("plan --schema schema.toml --epsilon {epsilon} --delta 1e-6 --ledger {ledger} --json")
+        };
+        let refused = json(&folder.succeed(&plan("9")));
+        assert_eq!(refused["ledger"]["admits"], false);
+        let message = refused["ledger"]["refusal"].as_str().expect("a message").to_owned();
+        let admitted = json(&folder.succeed(&plan(largest_request(&message))));
+        assert_eq!(admitted["ledger"]["admits"], true, "{limit}: {message}");
+    }
+}
+
+fn largest_request(message: &str) -> &str {
+    let (_, after) = message.split_once("the largest request that fits is epsilon ").expect("it says what fits");
+    after.split(' ').next().expect("a number")
+}
+
+#[test]
+fn a_limit_set_on_an_unlimited_ledger_is_enforced() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    folder.remove("model.json");
+    let told = folder.succeed("ledger init table.csv.ledger --epsilon 1.2 --delta 1e-6");
+    assert!(told.contains("left: mu"), "{told}");
+    let message = folder.refuse(4, FIT);
+    assert!(message.contains("the ledger refuses"), "{message}");
+    // What was spent before counts, even beyond the limit.
+    folder.succeed(
+        &FIT.replace("table.csv", "table.csv --ledger other.ledger")
+            .replace("fit", "plan")
+            .replace("--ledger other.ledger", ""),
+    );
+    folder.succeed("ledger init fresh.ledger --epsilon 5 --delta 1e-6");
+    folder.refuse(5, "ledger init fresh.ledger --epsilon 6 --delta 1e-6");
+}
+
+#[test]
+fn a_limit_below_what_was_spent_refuses_everything() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    folder.remove("model.json");
+    folder.succeed("ledger init table.csv.ledger --epsilon 0.5 --delta 1e-6");
+    let message = folder.refuse(4, &FIT.replace("--epsilon 1 ", "--epsilon 0.001 "));
+    assert!(message.contains("mu 0.000000 is left; the largest request that fits is epsilon 0.000000"), "{message}");
+    assert!(is_close(folder.spent("table.csv.ledger"), number(&json(MODEL)["certificate"]["mu"]), 1e-9));
+}
+
+#[test]
+fn a_ledger_that_promises_another_relation_refuses() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6 --promise row:replace");
+    let fit = FIT.replace("--out", "--ledger l.ledger --out");
+    assert_snapshot!(folder.refuse(4, &fit), @"");
+    // A promise to patients has no price in a schema that protects rows.
+    folder.succeed(
+        "ledger init p.ledger --epsilon 2 --delta 1e-6 --promise patient<=4:add-remove --promise row:add-remove",
+    );
+    let fit = FIT.replace("--out", "--ledger p.ledger --out");
+    assert_snapshot!(folder.refuse(4, &fit), @"");
+}
+
+#[test]
+fn a_relation_is_spelled_unit_and_adjacency() {
+    let folder = Folder::new();
+    let init = "ledger init l.ledger --epsilon 1 --delta 1e-6 --promise=VALUE";
+    let values = ["patient", "row:none", "patient<=0:replace", "patient:replace", "<=3:replace"];
+    assert_snapshot!(refusals(&folder, 2, init, &values), @"");
+}
+
+#[test]
+fn a_ledger_that_was_named_must_be_there() {
+    let folder = Folder::with_table();
+    assert_snapshot!(folder.refuse(5, &FIT.replace("--out", "--ledger l.ledger --out")), @"");
+    assert_snapshot!(folder.refuse(5, &FIT.replace("--out", "--ledger no/l.ledger --out")), @"");
+}
+
+#[test]
+fn a_schema_is_refused_with_all_its_problems() {
+    let folder = Folder::with_table();
+    folder.write("schema.toml", SCHEMA.replace("[0, 100]", "[100, 0]").replace("\"row\"", "\"person\""));
+    assert_snapshot!(folder.refuse(2, FIT), @"");
+    folder.write("schema.toml", b"[privacy]\n\xff\xfe");
+    assert_snapshot!(folder.refuse(2, FIT), @"");
+    folder.remove("schema.toml");
+    assert_snapshot!(folder.refuse(5, FIT), @"");
+}
+
+#[test]
+fn a_target_that_the_method_cannot_fit_is_refused() {
+    let folder = Folder::with_table();
+    folder.write("schema.toml", SCHEMA.replace("\"yes\"]", "\"yes\", \"perhaps\"]"));
+    assert_snapshot!(folder.refuse(2, FIT), @"");
+    folder.write("schema.toml", SCHEMA.replace("classes = [\"no\", \"yes\"]", "bounds = [0, 1]"));
+    assert_snapshot!(folder.refuse(2, FIT), @"");
+}

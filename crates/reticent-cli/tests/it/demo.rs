@@ -1,0 +1,31 @@
+//! `reticent demo`: the main job on the table that comes with the program.
+
+use crate::support::{Folder, json, keys, number};
+
+#[test]
+fn the_demo_compares_private_non_private_and_base_rate() {
+    let folder = Folder::new();
+    let result = json(&folder.succeed("demo --epsilon 1 --keep demo --json"));
+    assert_eq!(keys(&result), ["private", "non_private", "base_rate", "certificate", "ledger"]);
+    let accuracy = |model: &str| number(&result[model]["accuracy"]);
+    assert!(accuracy("private") > accuracy("base_rate") + 0.04, "{result:#}");
+    assert!(accuracy("non_private") > 0.84, "{}", accuracy("non_private"));
+    assert_eq!(result["private"]["n"], 16_281, "the official test file");
+    // What is kept works as anybody's own files do.
+    let figures = json(&folder.succeed("evaluate --model demo/model.json --data demo/adult-test.csv --public --json"));
+    assert_eq!(figures, result["private"]);
+    let ledger = folder.ledger("demo/adult-train.csv.ledger");
+    assert_eq!(ledger["entries"].as_array().map(Vec::len), Some(1));
+    folder.succeed("schema check demo/adult.toml");
+}
+
+#[test]
+fn without_keep_nothing_is_left() {
+    let folder = Folder::new();
+    let before = folder.files();
+    let text = folder.succeed("demo");
+    assert!(folder.files() == before);
+    for word in ["private", "non-private", "base rate", "Protects: row:add-remove", "Privacy: epsilon 1 at delta"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}

@@ -1,0 +1,129 @@
+//! `reticent evaluate`: exact on public rows, bought on private ones.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::predict::by_hand;
+use crate::support::{Folder, MODEL, OUTCOME, Table, is_close, json, keys, number};
+
+const PUBLIC: &str = "evaluate --model model.json --data table.csv --public --json";
+const PRIVATE: &str = "evaluate --model model.json --data table.csv --epsilon 4 --delta 1e-6";
+
+fn folder_of(table: &Table) -> Folder {
+    let folder = Folder::new();
+    folder.write("table.csv", table.csv());
+    folder
+}
+
+#[test]
+fn exact_figures_are_those_of_their_definitions() {
+    let table = Table::usual();
+    let folder = folder_of(&table);
+    let figures = json(&folder.succeed(PUBLIC));
+    assert_eq!(keys(&figures), ["n", "accuracy", "auc", "log_loss", "calibration"]);
+    assert_eq!(keys(&figures["calibration"]), ["expected_error", "bias", "buckets"]);
+    let scored: Vec<(f64, bool)> =
+        by_hand(&json(MODEL), &table).into_iter().zip(table.0.iter().map(|row| row[OUTCOME] == "yes")).collect();
+    let rows = scored.len() as f64;
+    let correct = scored.iter().filter(|(probability, class)| (*probability > 0.5) == *class).count() as f64;
+    let loss: f64 =
+        scored.iter().map(|(probability, class)| -if *class { *probability } else { 1.0 - probability }.ln()).sum();
+    let (mut wins, mut pairs) = (0.0, 0.0);
+    for (positive, _) in scored.iter().filter(|(_, class)| *class) {
+        for (negative, _) in scored.iter().filter(|(_, class)| !*class) {
+            pairs += 1.0;
+            wins += if positive > negative { 1.0 } else { 0.0 };
+        }
+    }
+    assert_eq!(figures["n"], 400);
+    assert!(is_close(number(&figures["accuracy"]), correct / rows, 1e-12));
+    assert!(is_close(number(&figures["log_loss"]), loss / rows, 1e-9));
+    assert!(is_close(number(&figures["auc"]), wins / pairs, 1e-9));
+    let bias = scored.iter().map(|(probability, class)| f64::from(u8::from(*class)) - probability).sum::<f64>() / rows;
+    assert!((number(&figures["calibration"]["bias"]) - bias).abs() < 1e-9);
+}
+
+#[test]
+fn public_figures_are_printed_and_touch_no_ledger() {
+    let folder = folder_of(&Table::usual());
+    let before = folder.files();
+    assert_snapshot!(folder.succeed(&PUBLIC.replace(" --json", "")), @"");
+    assert!(folder.files() == before);
+}
+
+/// Within eight standard errors of the noise, which the result itself states, and the width of its buckets.
+#[test]
+fn bought_figures_are_near_the_exact_ones_and_are_charged() {
+    let folder = folder_of(&Table::of(4000));
+    let exact = json(&folder.succeed(PUBLIC));
+    let bought = json(&folder.succeed(&format!("{PRIVATE} --json")));
+    assert_eq!(
+        keys(&bought),
+        ["n", "accuracy", "auc", "log_loss", "calibration", "standard_error", "privacy", "ledger"]
+    );
+    assert!(bought["n"].is_null(), "the number of rows is private");
+    for (figure, resolution) in [("accuracy", 1e-3), ("auc", 0.02), ("log_loss", 0.01)] {
+        let error = number(&bought["standard_error"][figure]);
+        assert!(error > 0.0 && error < 0.05, "{figure} ± {error}");
+        let gap = (number(&bought[figure]) - number(&exact[figure])).abs();
+        assert!(gap <= 8.0 * error + resolution, "{figure}: {gap} ± {error}");
+    }
+    assert_eq!(keys(&bought["privacy"]), ["relation", "epsilon", "delta", "mu"]);
+    let spent = folder.spent("table.csv.ledger");
+    assert!(is_close(spent, number(&bought["privacy"]["mu"]), 1e-12));
+    let entry = folder.ledger("table.csv.ledger")["entries"][0].take();
+    assert_eq!(entry["purpose"], "evaluate");
+    let epsilon = number(&entry["charged"][0]["epsilon"]);
+    assert!(epsilon <= 4.0 + 1e-9 && epsilon > 3.99, "{epsilon}");
+    // A second look is paid for again, and does not give the same noise.
+    let again = json(&folder.succeed(&format!("{PRIVATE} --json")));
+    assert_ne!(again["accuracy"], bought["accuracy"]);
+    assert!(is_close(folder.spent("table.csv.ledger"), spent * 2f64.sqrt(), 1e-9));
+}
+
+#[test]
+fn bought_figures_are_printed_with_their_error() {
+    let folder = folder_of(&Table::usual());
+    let text = folder.succeed(PRIVATE);
+    let masked: String = text.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect();
+    let head: Vec<&str> = masked.lines().take(3).collect();
+    assert_snapshot!(head.join("\n"), @"");
+    assert!(!text.contains("Rows "), "{text}");
+    assert!(text.contains("this table has paid mu"), "{text}");
+}
+
+#[test]
+fn an_evaluation_beyond_the_budget_is_refused() {
+    let folder = folder_of(&Table::usual());
+    folder.succeed("ledger init l.ledger --epsilon 1 --delta 1e-6");
+    let message = folder.refuse(4, "evaluate --model model.json --data table.csv --epsilon 2 --ledger l.ledger");
+    assert!(message.starts_with("error: the ledger refuses: under row:add-remove the request costs mu"), "{message}");
+    // Delta is the ledger's where it is not given.
+    let bought =
+        json(&folder.succeed("evaluate --model model.json --data table.csv --epsilon 1 --ledger l.ledger --json"));
+    assert!(is_close(number(&bought["privacy"]["delta"]), 1e-6, 1e-12));
+}
+
+#[test]
+fn without_any_delta_one_is_asked_for() {
+    let folder = folder_of(&Table::usual());
+    let mut public = json(MODEL);
+    public["certificate"] = Value::Null;
+    folder.write("model.json", public.to_string());
+    let message = folder.run("evaluate --model model.json --data table.csv --epsilon 1");
+    assert_eq!(message.code, 2);
+    assert_snapshot!(message.stderr, @"");
+}
+
+/// Rows of the features' kind, with the other unit: nothing may be bought of a table without the unit's column.
+#[test]
+fn a_model_of_grouped_units_needs_the_unit_to_be_evaluated() {
+    let folder = folder_of(&Table::usual());
+    folder.write("schema.toml", crate::support::SCHEMA.replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"));
+    folder.succeed(crate::support::FIT);
+    let bought = json(&folder.succeed(&format!("{PRIVATE} --json")));
+    assert_eq!(bought["privacy"]["relation"], "patient<=4:add-remove");
+    folder.write("open.csv", "age,dose,ward,outcome\n20,100,north,no\n");
+    let message = folder.refuse(3, &PRIVATE.replace("table.csv", "open.csv"));
+    assert!(message.contains("has no column \"patient\""), "{message}");
+}

@@ -1,0 +1,180 @@
+//! `reticent fit`: the result, the price and the account.
+
+use insta::assert_snapshot;
+
+use crate::support::{FIT, Folder, SCHEMA, Table, gzip, is_close, json, keys, number, xz, zstd};
+
+#[test]
+fn stdout_tells_claim_model_and_account() {
+    let folder = Folder::with_table();
+    assert_snapshot!(folder.succeed(FIT), @"");
+    let files: Vec<String> = folder.files().into_keys().collect();
+    assert_eq!(files, ["model.json", "schema.toml", "table.csv", "table.csv.ledger"]);
+}
+
+#[test]
+fn json_tells_the_same() {
+    let folder = Folder::with_table();
+    let result = json(&folder.succeed(&format!("{FIT} --json")));
+    assert_eq!(keys(&result), ["model", "certificate", "ledger"]);
+    assert_eq!(result["model"], "model.json");
+    assert_eq!(result["certificate"], folder.json("model.json")["certificate"]);
+    assert_eq!(keys(&result["ledger"]), ["path", "delta", "budget", "relations"]);
+    assert_eq!(result["ledger"]["path"], "table.csv.ledger");
+    assert!(result["ledger"]["budget"].is_null());
+    let relation = &result["ledger"]["relations"][0];
+    assert_eq!(relation["relation"], "row:add-remove");
+    let (certified, spent) = (number(&result["certificate"]["mu"]), number(&relation["spent"]["mu"]));
+    assert!(is_close(certified, spent, 1e-12), "{certified} {spent}");
+    // What is claimed is what was asked: not more, and hardly less.
+    let epsilon = number(&relation["spent"]["epsilon"]);
+    assert!(epsilon <= 1.0 + 1e-9 && epsilon > 0.999, "{epsilon}");
+}
+
+/// Spending is never untracked: the ledger beside the data file adds up.
+#[test]
+fn the_ledger_beside_the_data_file_accumulates() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    let once = folder.spent("table.csv.ledger");
+    folder.succeed(FIT);
+    folder.succeed(FIT);
+    let thrice = folder.spent("table.csv.ledger");
+    assert!(is_close(thrice, once * 3f64.sqrt(), 1e-9), "{once} {thrice}");
+    let ledger = folder.ledger("table.csv.ledger");
+    assert_eq!(ledger["entries"].as_array().map(Vec::len), Some(3));
+    assert_eq!(folder.json("model.json")["certificate"]["ledger"]["entry"], 3);
+    assert_eq!(folder.json("model.json")["certificate"]["ledger"]["id"], ledger["id"]);
+}
+
+/// Noise is fresh in every run: the same command gives another model.
+#[test]
+fn two_runs_differ() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    let first = folder.json("model.json");
+    folder.succeed(FIT);
+    assert_ne!(first["coefficients"], folder.json("model.json")["coefficients"]);
+    assert_ne!(first["intercept"], folder.json("model.json")["intercept"]);
+}
+
+#[test]
+fn a_model_replaces_the_one_that_was_there_and_is_as_readable_as_any_file() {
+    let folder = Folder::with_table();
+    folder.write("model.json", "old");
+    folder.succeed(FIT);
+    assert_eq!(folder.json("model.json")["format"], "reticent-model");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |name: &str| folder.path(name).metadata().expect("it is there").permissions().mode() & 0o777;
+        // The table was written by this process under the same umask.
+        assert_eq!(mode("model.json"), mode("table.csv"));
+    }
+}
+
+/// With a large budget the signal in the table is found: age and ward decide the outcome, the dose does not.
+#[test]
+fn a_large_budget_finds_the_signal() {
+    let folder = Folder::with_table();
+    folder.write("table.csv", Table::of(4000).csv());
+    folder.succeed(&FIT.replace("--epsilon 1 ", "--epsilon 20 "));
+    let figures = json(&folder.succeed("evaluate --model model.json --data table.csv --public --json"));
+    assert!(number(&figures["accuracy"]) > 0.85, "{figures}");
+    assert!(number(&figures["auc"]) > 0.93, "{figures}");
+    let model = folder.json("model.json");
+    let coefficient = |column: &str| {
+        let all = model["coefficients"].as_array().expect("a list");
+        number(&all.iter().find(|one| one["column"] == column).expect("the column")["coefficient"])
+    };
+    assert!(coefficient("age") > 0.02 && coefficient("ward=south") > coefficient("ward=north") + 0.5, "{model}");
+}
+
+#[test]
+fn every_format_of_a_table_is_fitted() {
+    let table = Table::usual();
+    for (name, bytes) in [
+        ("table.csv.gz", gzip(&table.csv())),
+        ("table.csv.xz", xz(&table.csv())),
+        ("table.csv.zst", zstd(&table.csv())),
+        ("table.parquet", table.parquet()),
+    ] {
+        let folder = Folder::new();
+        folder.write(name, bytes);
+        folder.succeed(&FIT.replace("table.csv", name));
+        assert!(folder.exists(&format!("{name}.ledger")));
+        assert_eq!(folder.ledger(&format!("{name}.ledger"))["entries"][0]["data"], name);
+    }
+}
+
+#[test]
+fn a_public_model_can_be_the_start() {
+    let folder = Folder::new();
+    folder.write("table.csv", Table::usual().csv());
+    folder.succeed(
+        &FIT.replace("--out model.json", "--init model.json --passes 1 --epsilon 1e-6 --out next.json")
+            .replace("--epsilon 1 ", ""),
+    );
+    let public = folder.json("next.json")["certificate"]["public"].clone();
+    assert!(public.to_string().contains("the model given by --init, declared public"), "{public}");
+    // One pass of hardly any step from the start: coefficients stay where they were.
+    let next = folder.json("next.json");
+    for (before, after) in coefficients(&crate::support::json(crate::support::MODEL)).iter().zip(coefficients(&next)) {
+        assert!((before - after).abs() < 1e-3, "{before} {after}");
+    }
+    folder.write("schema.toml", SCHEMA.replace("[0, 5000]", "[0, 6000]"));
+    assert_snapshot!(folder.refuse(2, &FIT.replace("--out model.json", "--init model.json --out other.json")), @"");
+}
+
+fn coefficients(model: &serde_json::Value) -> Vec<f64> {
+    model["coefficients"].as_array().expect("a list").iter().map(|one| number(&one["coefficient"])).collect()
+}
+
+/// All rows of a patient are one unit: the certificate says so, and rows beyond the cap do not count.
+#[test]
+fn grouped_units_are_protected_as_a_whole() {
+    let folder = Folder::with_table();
+    folder.write("schema.toml", SCHEMA.replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"));
+    let text = folder.succeed(FIT);
+    assert!(text.contains("Protects: patient<=4:add-remove"), "{text}");
+    let per_row = &folder.json("model.json")["certificate"]["releases"][1]["sensitivity"];
+    folder.succeed(
+        "ledger init both.ledger --epsilon 2 --delta 1e-6 --promise row:add-remove --promise patient<=4:add-remove",
+    );
+    folder.succeed(&FIT.replace("--out", "--ledger both.ledger --out"));
+    assert_eq!(per_row, &folder.json("model.json")["certificate"]["releases"][1]["sensitivity"]);
+    // A row is a quarter of such a patient: charged in its own relation with its own sensitivity.
+    let ledger = folder.ledger("both.ledger");
+    let spent = |relation: &str| {
+        let all = ledger["relations"].as_array().expect("a list");
+        number(&all.iter().find(|one| one["relation"] == relation).expect("promised")["spent"]["mu"])
+    };
+    assert!(is_close(spent("patient<=4:add-remove"), 4.0 * spent("row:add-remove"), 1e-6), "{ledger}");
+    folder.write("table.csv", "age,dose,ward,outcome\n20,100,north,no\n");
+    let message = folder.refuse(3, &FIT.replace("--out", "--ledger both.ledger --out"));
+    assert!(message.contains("has no column \"patient\", which the schema names as the privacy unit"), "{message}");
+}
+
+/// Four fits at once on a budget for one: exactly one is admitted.
+#[test]
+fn fits_at_once_do_not_spend_a_budget_twice() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init l.ledger --epsilon 1 --delta 1e-6");
+    let codes: Vec<i32> = std::thread::scope(|scope| {
+        let fit = |number: usize| {
+            let line = FIT.replace("--out model.json", &format!("--ledger l.ledger --out model-{number}.json"));
+            let mut command = folder.reticent();
+            command.args(line.split_whitespace());
+            move || command.output().expect("the program starts").status.code().expect("not killed")
+        };
+        let running: Vec<_> = (0..4).map(|number| scope.spawn(fit(number))).collect();
+        running.into_iter().map(|one| one.join().expect("no panic")).collect()
+    });
+    let mut sorted = codes.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [0, 4, 4, 4]);
+    for (number, code) in codes.iter().enumerate() {
+        assert_eq!(folder.exists(&format!("model-{number}.json")), *code == 0);
+    }
+    assert_eq!(folder.ledger("l.ledger")["entries"].as_array().map(Vec::len), Some(1));
+}

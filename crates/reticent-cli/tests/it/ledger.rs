@@ -1,0 +1,186 @@
+//! `reticent ledger`: making, showing and exporting; files that are no sound ledgers.
+
+use insta::assert_snapshot;
+
+use crate::support::{FIT, Folder, json, keys, number};
+
+const INIT: &str = "ledger init l.ledger --epsilon 2 --delta 1e-6";
+
+fn fit_with_ledger() -> String {
+    FIT.replace("--out", "--ledger l.ledger --out")
+}
+
+#[test]
+fn a_ledger_is_made_and_shown() {
+    let folder = Folder::with_table();
+    assert_snapshot!(folder.succeed(INIT), @"");
+    assert_snapshot!(folder.succeed("ledger show l.ledger"), @"");
+    folder.succeed(&fit_with_ledger());
+    assert_snapshot!(folder.succeed("ledger show l.ledger"), @"");
+}
+
+#[test]
+fn a_ledger_is_shown_as_json() {
+    let folder = Folder::with_table();
+    folder.succeed(&format!("{INIT} --promise row:replace --promise row:add-remove"));
+    folder.succeed(&fit_with_ledger());
+    let shown = folder.ledger("l.ledger");
+    assert_eq!(keys(&shown), ["path", "delta", "budget", "relations", "id", "entries"]);
+    assert_eq!(keys(&shown["budget"]), ["epsilon", "delta", "mu"]);
+    let relations = shown["relations"].as_array().expect("a list");
+    assert_eq!(relations.len(), 2);
+    for relation in relations {
+        assert_eq!(keys(relation), ["relation", "spent", "left"]);
+        let (spent, left) = (number(&relation["spent"]["mu"]), number(&relation["left"]["mu"]));
+        let budget = number(&shown["budget"]["mu"]);
+        assert!((spent.hypot(left) - budget).abs() < 1e-9, "mu² adds up: {relation}");
+    }
+    let entry = &shown["entries"][0];
+    assert_eq!(keys(entry), ["entry", "time", "purpose", "data", "schema", "charged"]);
+    assert_eq!(entry["entry"], 1);
+    assert_eq!(entry["purpose"], "fit noisy-gd");
+    assert_eq!(entry["data"], "table.csv");
+    assert_eq!(entry["schema"], folder.json("model.json")["certificate"]["schema"]);
+}
+
+#[test]
+fn the_export_holds_every_question() {
+    let folder = Folder::with_table();
+    folder.succeed(INIT);
+    folder.succeed(&fit_with_ledger());
+    folder.succeed("evaluate --model model.json --data table.csv --epsilon 0.5 --ledger l.ledger");
+    let export = json(&folder.succeed("ledger export l.ledger"));
+    assert_eq!(keys(&export), ["format", "version", "id", "mu_squared_step", "promised", "budget", "entries"]);
+    let entries = export["entries"].as_array().expect("a list");
+    assert_eq!(entries.len(), 2);
+    assert_eq!(keys(&entries[0]), ["id", "time", "request", "charged_mu_squared_steps"]);
+    let purposes = |entry: &serde_json::Value| -> Vec<String> {
+        let releases = entry["request"]["releases"].as_array().expect("a list").clone();
+        releases.iter().map(|release| release["purpose"].as_str().expect("a word").to_owned()).collect()
+    };
+    assert_eq!(purposes(&entries[0]), ["class counts", "gradient"]);
+    assert_eq!(purposes(&entries[1]), ["correct predictions", "log loss", "score histogram"]);
+    // The certificate's price is the entry's, to the last of its 2^-96 steps.
+    let certified = &folder.json("model.json")["certificate"]["mu_squared"];
+    assert_eq!(&entries[0]["charged_mu_squared_steps"]["row:add-remove"], certified);
+}
+
+#[test]
+fn a_limit_is_set_once_and_a_promise_never_changes() {
+    let folder = Folder::new();
+    folder.succeed(INIT);
+    let refused = "ledger init l.ledger --epsilon 3 --delta 1e-6";
+    assert_snapshot!(folder.refuse(5, refused), @"");
+    assert_snapshot!(folder.refuse(2, &format!("{refused} --promise row:label")), @"");
+}
+
+#[test]
+fn an_unlimited_ledger_needs_a_delta_to_be_told_as_epsilon() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    assert_snapshot!(folder.succeed("ledger show table.csv.ledger"), @"");
+    let text = folder.succeed("ledger show table.csv.ledger --delta 1e-6");
+    assert!(text.contains("(epsilon 1.000000 at delta 1e-6) in all, under row:add-remove"), "{text}");
+    let shown = json(&folder.succeed("ledger show table.csv.ledger --json"));
+    assert!(shown["delta"].is_null() && shown["relations"][0]["spent"]["epsilon"].is_null());
+}
+
+#[test]
+fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
+    let folder = Folder::with_table();
+    folder.succeed(INIT);
+    folder.succeed(&fit_with_ledger());
+    folder.remove("model.json");
+    let sound = folder.read("l.ledger");
+    let mut newer = sound.clone();
+    // `user_version` of SQLite's header: four bytes at 60.
+    newer[60..64].copy_from_slice(&2u32.to_be_bytes());
+    let mut overwritten = sound.clone();
+    overwritten[4096..8192].fill(0xa5);
+    let cases: [(&str, &[u8]); 6] = [
+        ("empty", b""),
+        ("another kind", b"age,dose\n20,SECRETCELL42\n"),
+        ("a newer version", &newer),
+        ("cut off", &sound[..sound.len() / 2]),
+        ("cut within a page", &sound[..5000]),
+        ("overwritten", &overwritten),
+    ];
+    let mut messages = String::new();
+    for (name, content) in cases {
+        folder.write("l.ledger", content);
+        let message = folder.refuse(5, &fit_with_ledger());
+        for line in [
+            "ledger show l.ledger",
+            "ledger export l.ledger",
+            INIT,
+            "plan --schema schema.toml --epsilon 1 --delta 1e-6 --ledger l.ledger",
+        ] {
+            assert_eq!(folder.refuse(5, line), message, "{name}: {line}");
+        }
+        messages.push_str(&format!("{name}: {message}"));
+    }
+    assert_snapshot!(messages, @"");
+    // And the sound one still works.
+    folder.write("l.ledger", &sound);
+    assert!(folder.spent("l.ledger") > 0.0);
+}
+
+#[test]
+fn a_damaged_ledger_beside_the_data_file_is_not_replaced_by_a_new_one() {
+    let folder = Folder::with_table();
+    folder.write("table.csv.ledger", "");
+    assert_snapshot!(folder.refuse(5, FIT), @"");
+}
+
+/// Root may write anything, so the program is then run as nobody.
+#[cfg(unix)]
+#[test]
+fn a_ledger_that_may_not_be_written_is_shown_and_not_charged() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use crate::support::{Outcome, program};
+
+    const NOBODY: u32 = 65_534;
+    let folder = Folder::with_table();
+    let ledgers = folder.path("ledgers");
+    std::fs::create_dir(&ledgers).expect("a folder");
+    folder.succeed("ledger init ledgers/l.ledger --epsilon 2 --delta 1e-6");
+    // The program's own place may be closed to nobody; and the result must have a place, so that only the ledger fails.
+    std::fs::copy(program(), folder.path("program")).expect("a copy");
+    let permit = |name: &str, mode: u32| {
+        std::fs::set_permissions(folder.path(name), PermissionsExt::from_mode(mode)).expect("permissions")
+    };
+    for (name, mode) in [("", 0o777), ("program", 0o755), ("ledgers/l.ledger", 0o444), ("ledgers", 0o555)] {
+        permit(name, mode);
+    }
+    let is_root = folder.path("").metadata().expect("it is there").uid() == 0;
+    let run = |line: &str| {
+        let mut command = Command::new(folder.path("program"));
+        command.args(line.split_whitespace()).current_dir(folder.path(""));
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        Outcome::of(command.output().expect("the program starts"))
+    };
+    let before = folder.read("ledgers/l.ledger");
+    let fit = FIT.replace("--out", "--ledger ledgers/l.ledger --out");
+    let refused = run(&fit);
+    assert_eq!((refused.code, refused.stdout.as_str()), (5, ""));
+    assert_snapshot!(refused.stderr, @"");
+    assert!(!folder.exists("model.json"));
+    assert!(folder.read("ledgers/l.ledger") == before);
+    let shown = run("ledger show ledgers/l.ledger");
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(shown.stdout.contains("No entries."), "{}", shown.stdout);
+    // The default ledger needs a place beside the data file.
+    permit("", 0o555);
+    let refused = run("evaluate --model no.json --data table.csv --epsilon 1");
+    assert_eq!(refused.code, 5);
+    let refused = run(FIT);
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
+    assert!(!folder.exists("table.csv.ledger") && !folder.exists("model.json"));
+    permit("", 0o755);
+    permit("ledgers", 0o755);
+}

@@ -1,0 +1,16 @@
+//! The program `reticent` as its users meet it: flags in, files, messages and exit codes out.
+
+mod adult;
+mod bad_input;
+mod bad_request;
+mod demo;
+mod evaluate;
+mod fit;
+mod ledger;
+mod model_file;
+mod output;
+mod plan;
+mod predict;
+mod schema;
+mod support;
+mod terminal;

@@ -1,0 +1,147 @@
+//! Places where a result cannot go, and disks that fill up. A result is whole or not there, and what was paid is not lost.
+
+use insta::assert_snapshot;
+
+use crate::support::{FIT, Folder, Outcome, SCHEMA, Table, json, program};
+
+fn folder_to_predict(rows: usize) -> Folder {
+    let folder = Folder::new();
+    folder.write("table.csv", Table::of(rows).csv());
+    folder
+}
+
+#[test]
+fn a_folder_that_is_not_there_costs_nothing() {
+    let folder = Folder::with_table();
+    assert_snapshot!(folder.refuse(5, &FIT.replace("model.json", "no/model.json")), @"");
+    let folder = folder_to_predict(10);
+    folder.refuse(5, "predict --model model.json --data table.csv --out no/p.csv");
+}
+
+#[test]
+fn a_folder_in_place_of_the_result_costs_nothing() {
+    let folder = Folder::with_table();
+    std::fs::create_dir(folder.path("results")).expect("a folder");
+    assert_snapshot!(folder.refuse(5, &FIT.replace("model.json", "results")), @"");
+    folder.refuse(5, &FIT.replace("model.json", "results/"));
+    // A file where a folder should be.
+    folder.refuse(5, &FIT.replace("model.json", "schema.toml/model.json"));
+}
+
+/// A pipe or a device would be replaced by a file of its name: as root even `/dev/null`.
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_device_is_not_replaced() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let folder = Folder::with_table();
+    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().expect("mkfifo");
+    assert!(made.success());
+    let outcome = folder.run(&FIT.replace("model.json", "pipe"));
+    assert!(folder.path("pipe").metadata().expect("it is there").file_type().is_fifo(), "the pipe is gone");
+    assert_eq!(outcome.code, 5);
+    assert!(!folder.exists("table.csv.ledger"), "it was charged");
+}
+
+/// A result in place of what it is made from would lose it.
+#[test]
+fn a_result_does_not_replace_what_is_read() {
+    let folder = Folder::with_table();
+    folder.refuse(2, &FIT.replace("model.json", "table.csv"));
+    folder.refuse(2, &FIT.replace("model.json", "schema.toml"));
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
+    folder.refuse(2, &FIT.replace("model.json", "l.ledger --ledger l.ledger"));
+    let folder = folder_to_predict(10);
+    folder.refuse(2, "predict --model model.json --data table.csv --out model.json");
+    folder.refuse(2, "predict --model model.json --data table.csv --out table.csv");
+}
+
+/// Runs with files limited to `blocks` of 512 bytes (of 1024 in some shells): the writes beyond fail as on a full disk.
+#[cfg(unix)]
+fn run_limited(folder: &Folder, blocks: u32, line: &str) -> Outcome {
+    // Without the trap the system would end the program by a signal.
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" {line}");
+    let mut command = std::process::Command::new("sh");
+    command.arg("-c").arg(script).arg(program()).current_dir(folder.path(""));
+    Outcome::of(command.output().expect("a shell"))
+}
+
+#[cfg(unix)]
+#[test]
+fn predictions_that_do_not_fit_on_the_disk_leave_no_file() {
+    let folder = folder_to_predict(20_000);
+    let before = folder.files();
+    for name in ["p.csv", "p.parquet"] {
+        let outcome = run_limited(&folder, 64, &format!("predict --model model.json --data table.csv --out {name}"));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (5, ""), "{name}");
+        assert!(outcome.stderr.contains(&format!("{name}: writing predictions: ")), "{}", outcome.stderr);
+        assert!(folder.files() == before, "{name}: something was left");
+    }
+    folder.write("p.csv", "the last good one");
+    run_limited(&folder, 64, "predict --model model.json --data table.csv --out p.csv");
+    assert_eq!(folder.text("p.csv"), "the last good one");
+}
+
+/// A schema whose model file is larger than a ledger.
+#[cfg(unix)]
+fn write_wide_schema(folder: &Folder) {
+    let categories: Vec<String> = (0..4000).map(|number| format!("\"a rather long name of ward {number}\"")).collect();
+    let wide = SCHEMA.replace("\"north\", \"south\"", &categories.join(", "));
+    folder.write("schema.toml", wide);
+}
+
+/// It is paid for and has no place on the disk: then it is on the terminal rather than lost.
+#[cfg(unix)]
+#[test]
+fn a_paid_model_that_does_not_fit_on_the_disk_goes_to_stdout() {
+    let folder = Folder::with_table();
+    write_wide_schema(&folder);
+    let outcome = run_limited(&folder, 300, &format!("{FIT} --passes 2"));
+    assert_eq!(outcome.code, 5);
+    assert!(outcome.stderr.contains("model.json: writing the result: "), "{}", outcome.stderr);
+    assert!(!folder.exists("model.json"));
+    let files: Vec<String> = folder.files().into_keys().collect();
+    assert_eq!(files, ["schema.toml", "table.csv", "table.csv.ledger"]);
+    let model = json(&outcome.stdout);
+    assert_eq!(model["format"], "reticent-model");
+    let ledger = folder.ledger("table.csv.ledger");
+    assert_eq!(ledger["entries"].as_array().map(Vec::len), Some(1));
+    assert_eq!(model["certificate"]["ledger"]["id"], ledger["id"]);
+    folder.write("model.json", &outcome.stdout);
+    folder.succeed("show model.json");
+}
+
+/// No entry, no model: nothing was spent, and the ledger is sound.
+#[cfg(unix)]
+#[test]
+fn a_ledger_that_cannot_grow_gives_no_model() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
+    let fit = FIT.replace("--out", "--ledger l.ledger --out");
+    let outcome = run_limited(&folder, 1, &fit);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (5, ""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("l.ledger: "), "{}", outcome.stderr);
+    assert!(!folder.exists("model.json"));
+    let ledger = folder.ledger("l.ledger");
+    assert_eq!(ledger["entries"].as_array().map(Vec::len), Some(0));
+    folder.succeed(&fit);
+    // Without a ledger one cannot be made either, and no draft of it is left.
+    folder.remove("model.json");
+    let before = folder.files();
+    let outcome = run_limited(&folder, 1, FIT);
+    assert_eq!(outcome.code, 5);
+    assert!(folder.files() == before);
+}
+
+/// The one device that is always full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_stdout_is_an_error() {
+    let folder = Folder::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let mut command = std::process::Command::new(program());
+    command.args(["show", "model.json"]).current_dir(folder.path("")).stdout(full);
+    let outcome = Outcome::of(command.output().expect("the program starts"));
+    assert_eq!(outcome.code, 5);
+    assert_snapshot!(outcome.stderr, @"");
+}

@@ -1,0 +1,113 @@
+//! `reticent plan`: price and noise from public values alone.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::{Folder, SCHEMA, is_close, json, keys, number};
+
+const PLAN: &str = "plan --schema schema.toml --epsilon 1 --delta 1e-6";
+
+fn plan(folder: &Folder, schema: &str) -> Value {
+    folder.write("schema.toml", schema);
+    json(&folder.succeed(&format!("{PLAN} --json")))["plan"].take()
+}
+
+/// Noise scale of the release for `purpose`.
+fn noise(plan: &Value, purpose: &str) -> f64 {
+    let releases = plan["releases"].as_array().expect("a list");
+    number(&releases.iter().find(|release| release["purpose"] == purpose).expect("planned")["noise_scale"])
+}
+
+#[test]
+fn a_plan_is_printed() {
+    let folder = Folder::new();
+    assert_snapshot!(folder.succeed(PLAN), @"");
+}
+
+#[test]
+fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
+    let folder = Folder::new();
+    folder.write("schema.toml", SCHEMA.replace("\n[target]", "rows = 40_000\n\n[target]"));
+    assert_snapshot!(folder.succeed(PLAN), @"");
+}
+
+/// Files that a `fit` line names need not be there, and nothing is written.
+#[test]
+fn a_plan_opens_neither_table_nor_output() {
+    let folder = Folder::new();
+    let before = folder.files();
+    let text = folder.succeed(&format!("{PLAN} --data no/table.csv --out no/model.json"));
+    assert_eq!(text, folder.succeed(PLAN));
+    assert!(folder.files() == before);
+}
+
+#[test]
+fn a_plan_asks_the_ledger_and_charges_nothing() {
+    let folder = Folder::new();
+    folder.succeed("ledger init l.ledger --epsilon 1 --delta 1e-6");
+    let before = folder.files();
+    let text = folder.succeed(&format!("{PLAN} --ledger l.ledger"));
+    assert!(text.ends_with("\nThe ledger would admit this fit as it stands.\n"), "{text}");
+    let text = folder.succeed(&format!("{} --ledger l.ledger", PLAN.replace("--epsilon 1", "--epsilon 1.5")));
+    assert!(text.contains("\nthe ledger refuses: under row:add-remove the request costs mu"), "{text}");
+    let result = json(&folder.succeed(&format!("{PLAN} --ledger l.ledger --json")));
+    assert_eq!(keys(&result), ["plan", "ledger"]);
+    assert_eq!(keys(&result["plan"]), ["method", "claim", "releases", "public", "expectations"]);
+    assert_eq!(result["ledger"]["admits"], true);
+    assert!(folder.files() == before, "a plan changes nothing");
+}
+
+/// `fit` would refuse a ledger that does not promise the schema's relation; so does the plan.
+#[test]
+fn a_plan_tells_when_the_ledger_promises_another_relation() {
+    let folder = Folder::new();
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6 --promise row:replace");
+    let result = json(&folder.succeed(&format!("{PLAN} --ledger l.ledger --json")));
+    assert_eq!(result["ledger"]["admits"], false, "{}", result["ledger"]);
+}
+
+/// Replacing a row moves a gradient sum twice as far as adding one; a unit of four rows moves it four times as far.
+#[test]
+fn noise_follows_sensitivity() {
+    let folder = Folder::new();
+    let usual = plan(&folder, SCHEMA);
+    let replace = plan(&folder, &SCHEMA.replace("add-remove", "replace"));
+    let grouped = plan(&folder, &SCHEMA.replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"));
+    assert_eq!(replace["claim"]["relation"], "row:replace");
+    assert_eq!(grouped["claim"]["relation"], "patient<=4:add-remove");
+    assert!(is_close(noise(&replace, "gradient"), 2.0 * noise(&usual, "gradient"), 1e-3));
+    assert!(is_close(noise(&grouped, "gradient"), 4.0 * noise(&usual, "gradient"), 1e-3));
+    assert!(is_close(noise(&grouped, "class counts"), 4.0 * noise(&usual, "class counts"), 1e-3));
+    assert!(noise(&replace, "class counts") > 1.2 * noise(&usual, "class counts"));
+}
+
+#[test]
+fn half_the_budget_needs_more_noise() {
+    let folder = Folder::new();
+    let price = |flags: &str| {
+        let plan = json(&folder.succeed(&format!("plan --schema schema.toml {flags} --json")))["plan"].take();
+        (noise(&plan, "gradient"), number(&plan["claim"]["mu"]))
+    };
+    let (noise_1, mu_1) = price("--epsilon 1 --delta 1e-6");
+    let (noise_half, mu_half) = price("--epsilon 0.5 --delta 1e-6");
+    assert!(is_close(noise_half / noise_1, mu_1 / mu_half, 1e-6));
+    let (noise_fewer, _) = price("--epsilon 1 --delta 1e-6 --passes 100");
+    assert!(is_close(noise_1, 2.0 * noise_fewer, 1e-6), "four times the passes, twice the noise of each");
+}
+
+/// What is planned is what is paid.
+#[test]
+fn a_fit_pays_what_was_planned() {
+    let folder = Folder::with_table();
+    let planned = plan(&folder, SCHEMA);
+    folder.succeed(crate::support::FIT);
+    let certificate = folder.json("model.json")["certificate"].take();
+    let releases = certificate["releases"].as_array().expect("a list");
+    for (paid, planned) in releases.iter().zip(planned["releases"].as_array().expect("a list")) {
+        for (name, value) in planned.as_object().expect("an object") {
+            assert_eq!(&paid[name], value, "{name}");
+        }
+    }
+    assert!(number(&certificate["mu"]) <= number(&planned["claim"]["mu"]) * (1.0 + 1e-12));
+    assert_eq!(certificate["public"], planned["public"]);
+}

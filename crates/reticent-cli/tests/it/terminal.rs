@@ -1,0 +1,100 @@
+//! Help, version, pipes: how the program behaves at a prompt and in a script.
+
+use std::process::{Command, Stdio};
+
+use insta::assert_snapshot;
+
+use crate::support::{FIT, Folder, Outcome, program};
+
+#[test]
+fn help_is_an_overview() {
+    let folder = Folder::new();
+    assert_snapshot!(folder.succeed("--help"), @"");
+}
+
+#[test]
+fn every_command_has_help() {
+    let folder = Folder::new();
+    for command in [
+        "fit",
+        "plan",
+        "predict",
+        "evaluate",
+        "show",
+        "ledger",
+        "ledger init",
+        "ledger show",
+        "ledger export",
+        "schema",
+    ] {
+        let help = folder.succeed(&format!("{command} --help"));
+        assert!(help.contains(&format!("Usage: reticent {command}")), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
+    }
+    for command in ["schema draft", "schema check", "demo"] {
+        folder.succeed(&format!("{command} --help"));
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let folder = Folder::new();
+    assert_eq!(folder.succeed("--version"), concat!("reticent ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn no_command_or_a_wrong_one_is_a_usage_error() {
+    let folder = Folder::new();
+    folder.refuse(2, "");
+    let message = folder.refuse(2, "fitt");
+    assert!(message.contains("'fit'"), "{message}");
+}
+
+/// `reticent ledger export l | head -1`: the reader has gone before the first byte.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    for line in [
+        "show model.json",
+        "ledger show table.csv.ledger",
+        "ledger export table.csv.ledger",
+        "plan --schema schema.toml --epsilon 1 --delta 1e-6",
+        "evaluate --model model.json --data table.csv --public",
+        "schema draft table.csv",
+        "--help",
+        FIT,
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(program());
+        command.args(line.split_whitespace()).current_dir(folder.path("")).stdout(writer).stderr(Stdio::piped());
+        let outcome = Outcome::of(command.output().expect("the program starts"));
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{line}");
+    }
+}
+
+/// A reader that takes one line of a long result.
+#[cfg(unix)]
+#[test]
+fn head_takes_what_it_wants() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    let script = "\"$0\" ledger export table.csv.ledger 2>errors | head -n 1";
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script).arg(program()).current_dir(folder.path(""));
+    let outcome = Outcome::of(command.output().expect("a shell"));
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "{\n"));
+    assert_eq!(folder.text("errors"), "");
+}
+
+/// Also when both are closed.
+#[test]
+fn an_error_with_stderr_closed_keeps_its_exit_code() {
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(program());
+    command.args(["show", "no.json"]).current_dir(folder.path("")).stderr(writer);
+    assert_eq!(command.status().expect("the program starts").code(), Some(5));
+}

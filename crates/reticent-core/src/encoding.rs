@@ -1,0 +1,380 @@
+//! How a parsed row becomes numbers: first a few 16-bit codes, then a vector of real columns, then a lattice row.
+//!
+//! ```text
+//! cells ──Coding──▶ codes (u16 a slot) ──Encoding──▶ lattice row (i16 a column, one step length a row)
+//!        by the schema                  by the schema and released values
+//! ```
+//!
+//! Both maps are public and pure: what they make of a row depends on that row alone. Codes are kept because a method may
+//! encode the same rows again once it has bought a better centre or scale.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::Cell;
+use crate::schema::{Feature, FeatureKind, Schema};
+
+/// Largest code of a numeric slot: bounds `[low, high]` map onto `0..=CODE_MAX`.
+pub const CODE_MAX: u16 = 32_767;
+
+/// Largest magnitude of a lattice coordinate, and the bound on the L2 norm of a lattice row.
+///
+/// `i16::MIN` is excluded: 32 products of a slope and a coordinate then fit an i32.
+pub const LATTICE_NORM_MAX: i16 = 32_767;
+
+/// What one encoded column means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Column {
+    /// The constant 1.
+    Intercept,
+    /// `(x - low) / (high - low)` of a numeric feature.
+    Linear {
+        /// Position of the feature in the schema.
+        feature: usize,
+    },
+    /// The same of `symlog(x) = sign(x) ln(1 + |x|)`, with the bounds mapped likewise.
+    SymLog {
+        /// Position of the feature in the schema.
+        feature: usize,
+    },
+    /// 1 where a categorical feature has this category, else 0. Category 0 is the public "other".
+    Category {
+        /// Position of the feature in the schema.
+        feature: usize,
+        /// Index of the category: 0 for "other", then in declared order.
+        category: u16,
+    },
+}
+
+/// `sign(x) ln(1 + |x|)`: a logarithm that is defined everywhere.
+#[must_use]
+pub fn symlog(x: f64) -> f64 {
+    x.signum() * x.abs().ln_1p()
+}
+
+/// One 16-bit code of a row.
+#[derive(Clone, Debug, PartialEq)]
+enum Slot {
+    /// `round(CODE_MAX (t(x) - t(low)) / (t(high) - t(low)))` with `t` the identity or symlog.
+    Numeric {
+        feature: usize,
+        log: bool,
+        low: f64,
+        span: f64,
+    },
+    Category {
+        feature: usize,
+        first_column: usize,
+        categories: usize,
+    },
+}
+
+/// The schema's public map from cells to codes, and the meaning of every encoded column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coding {
+    slots: Vec<Slot>,
+    columns: Vec<Column>,
+    names: Vec<String>,
+}
+
+impl Coding {
+    /// Derives codes and columns from the schema: the intercept first, then each feature in the schema's order.
+    #[must_use]
+    pub fn of(schema: &Schema) -> Self {
+        let mut coding =
+            Self { slots: Vec::new(), columns: vec![Column::Intercept], names: vec!["(intercept)".to_owned()] };
+        for (feature, declared) in schema.features().iter().enumerate() {
+            coding.append(feature, declared);
+        }
+        coding
+    }
+
+    fn append(&mut self, feature: usize, declared: &Feature) {
+        match &declared.kind {
+            FeatureKind::Numeric { low, high, log, .. } => {
+                self.slots.push(Slot::Numeric { feature, log: false, low: *low, span: high - low });
+                self.columns.push(Column::Linear { feature });
+                self.names.push(declared.name.clone());
+                if *log {
+                    let (low, high) = (symlog(*low), symlog(*high));
+                    self.slots.push(Slot::Numeric { feature, log: true, low, span: high - low });
+                    self.columns.push(Column::SymLog { feature });
+                    self.names.push(format!("symlog({})", declared.name));
+                }
+            }
+            FeatureKind::Categorical { categories, .. } => {
+                let first_column = self.columns.len();
+                self.slots.push(Slot::Category { feature, first_column, categories: categories.len() + 1 });
+                let spellings = std::iter::once("other").chain(categories.iter().map(String::as_str));
+                for (category, spelling) in spellings.enumerate() {
+                    let category = u16::try_from(category).expect("a schema caps the categories of a feature");
+                    self.columns.push(Column::Category { feature, category });
+                    self.names.push(format!("{}={spelling}", declared.name));
+                }
+            }
+        }
+    }
+
+    /// Number of codes a row.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Meaning of the encoded columns, the intercept first.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Names of the encoded columns for a person, for example `workclass=Private`.
+    #[must_use]
+    pub fn column_names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Number of slots with a single column of their own, and of slots that select one column of a block.
+    #[must_use]
+    pub fn numeric_and_categorical_slots(&self) -> (usize, usize) {
+        let numeric = self.slots.iter().filter(|slot| matches!(slot, Slot::Numeric { .. })).count();
+        (numeric, self.slots.len() - numeric)
+    }
+
+    /// Codes one row. `cells` has one cell a feature in the schema's order, `codes` one place a slot.
+    ///
+    /// # Panics
+    /// When the lengths do not fit, or a cell is of another kind than its feature: mistakes of the caller's code, not
+    /// of the data.
+    pub fn encode_cells(&self, cells: &[Cell], codes: &mut [u16]) {
+        assert_eq!(codes.len(), self.slots.len(), "one code a slot");
+        for (code, slot) in codes.iter_mut().zip(&self.slots) {
+            *code = match (slot, &cells[slot.feature()]) {
+                (Slot::Numeric { log, low, span, .. }, Cell::Number(value)) => {
+                    let transformed = if *log { symlog(*value) } else { *value };
+                    // `as` saturates, and a cell is finite and inside its bounds already.
+                    ((transformed - low) / span * f64::from(CODE_MAX) + 0.5).clamp(0.0, f64::from(CODE_MAX)) as u16
+                }
+                (Slot::Category { categories, .. }, Cell::Category(category)) => {
+                    let category = *category as usize;
+                    if category < *categories { category as u16 } else { 0 }
+                }
+                (Slot::Numeric { .. }, Cell::Category(_)) | (Slot::Category { .. }, Cell::Number(_)) => {
+                    unreachable!("a cell is made by the feature that it belongs to")
+                }
+            };
+        }
+    }
+
+    /// Writes the columns of a row in the user's units: the intercept 1, numerics as they are (clamped into their bounds
+    /// by the schema already), their symlog, one 1 in each block. For scoring rows that their owner wants scored.
+    ///
+    /// # Panics
+    /// When the lengths do not fit.
+    pub fn raw_columns(&self, cells: &[Cell], columns: &mut [f64]) {
+        columns.fill(0.0);
+        columns[0] = 1.0;
+        let mut next_column = 1;
+        for slot in &self.slots {
+            match (slot, &cells[slot.feature()]) {
+                (Slot::Numeric { log, .. }, Cell::Number(value)) => {
+                    columns[next_column] = if *log { symlog(*value) } else { *value };
+                    next_column += 1;
+                }
+                (Slot::Category { first_column, categories, .. }, Cell::Category(category)) => {
+                    let category = *category as usize;
+                    columns[first_column + if category < *categories { category } else { 0 }] = 1.0;
+                    next_column += categories;
+                }
+                (Slot::Numeric { .. }, Cell::Category(_)) | (Slot::Category { .. }, Cell::Number(_)) => {
+                    unreachable!("a cell is made by the feature that it belongs to")
+                }
+            }
+        }
+    }
+
+    /// Writes the real columns of a coded row: the intercept 1, numerics in `[0, 1]`, one 1 in each block.
+    fn expand(&self, codes: &[u16], columns: &mut [f64]) {
+        columns.fill(0.0);
+        columns[0] = 1.0;
+        let mut next_column = 1;
+        for (code, slot) in codes.iter().zip(&self.slots) {
+            match slot {
+                Slot::Numeric { .. } => {
+                    columns[next_column] = f64::from(*code) / f64::from(CODE_MAX);
+                    next_column += 1;
+                }
+                Slot::Category { first_column, categories, .. } => {
+                    columns[first_column + usize::from(*code)] = 1.0;
+                    next_column += categories;
+                }
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn feature(&self) -> usize {
+        match self {
+            Self::Numeric { feature, .. } | Self::Category { feature, .. } => *feature,
+        }
+    }
+}
+
+/// How the norm of an encoded row is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NormRule {
+    /// Rows longer than the bound are shortened to it (*clipping*). Lattice step: `bound / 32767`, the same for all rows.
+    Clip(f64),
+    /// Every row is divided by its own norm and carries that norm as its step (*weighting*): a row `x` then contributes
+    /// with weight `1/||x||`, and no row pays for the longest one.
+    OwnNorm,
+}
+
+/// The public map from codes to a lattice row: `x_j = scale_j (value_j - centre_j)`, then the norm rule, then truncation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Encoding {
+    coding: Coding,
+    centre: Vec<f64>,
+    scale: Vec<f64>,
+    norm: NormRule,
+}
+
+/// One row on the lattice: private. `x_j ≈ step · features[j]`, never larger in magnitude.
+///
+/// Invariant (checked in integers when it is made): `sum features[j]² <= 32767²`.
+#[derive(Clone, Copy)]
+pub struct LatticeRow<'a> {
+    /// One coordinate a column.
+    pub features: &'a [i16],
+    /// Length of one lattice step in the units of the encoded columns; positive.
+    pub step: f32,
+}
+
+impl Encoding {
+    /// Columns as the schema makes them: centre 0, scale 1.
+    #[must_use]
+    pub fn plain(coding: Coding, norm: NormRule) -> Self {
+        let columns = coding.columns.len();
+        Self::new(coding, vec![0.0; columns], vec![1.0; columns], norm)
+    }
+
+    /// Columns shifted and scaled by public (declared or released) values.
+    ///
+    /// # Panics
+    /// When centre or scale do not have one finite value a column, or a clip bound is not above 0.
+    #[must_use]
+    pub fn new(coding: Coding, centre: Vec<f64>, scale: Vec<f64>, norm: NormRule) -> Self {
+        assert_eq!(coding.columns.len(), centre.len(), "one centre a column");
+        assert_eq!(coding.columns.len(), scale.len(), "one scale a column");
+        assert!(centre.iter().chain(&scale).all(|value| value.is_finite()), "public values are finite");
+        if let NormRule::Clip(bound) = norm {
+            assert!(bound.is_finite() && bound > 0.0, "a clip bound is above zero");
+        }
+        Self { coding, centre, scale, norm }
+    }
+
+    /// The largest norm that any row can have under this encoding, by the schema alone: clipping at it changes nothing.
+    #[must_use]
+    pub fn largest_norm(coding: &Coding, centre: &[f64], scale: &[f64]) -> f64 {
+        let value_square = |column: usize, value: f64| {
+            let encoded = scale[column] * (value - centre[column]);
+            encoded * encoded
+        };
+        let mut total = value_square(0, 1.0);
+        let mut column = 1;
+        for slot in &coding.slots {
+            match slot {
+                Slot::Numeric { .. } => {
+                    total += value_square(column, 0.0).max(value_square(column, 1.0));
+                    column += 1;
+                }
+                Slot::Category { categories, .. } => {
+                    let block = column..column + categories;
+                    let without: f64 = block.clone().map(|other| value_square(other, 0.0)).sum();
+                    let largest = block
+                        .map(|chosen| without - value_square(chosen, 0.0) + value_square(chosen, 1.0))
+                        .fold(0.0, f64::max);
+                    total += largest;
+                    column += categories;
+                }
+            }
+        }
+        total.sqrt()
+    }
+
+    /// The codes' meaning.
+    #[must_use]
+    pub fn coding(&self) -> &Coding {
+        &self.coding
+    }
+
+    /// What is subtracted from each column.
+    #[must_use]
+    pub fn centre(&self) -> &[f64] {
+        &self.centre
+    }
+
+    /// What each centred column is multiplied by.
+    #[must_use]
+    pub fn scale(&self) -> &[f64] {
+        &self.scale
+    }
+
+    /// The norm rule.
+    #[must_use]
+    pub fn norm(&self) -> NormRule {
+        self.norm
+    }
+
+    /// Length of one lattice step of a *sum* of rows, in the units of a row's contribution.
+    #[must_use]
+    pub fn contribution_step(&self) -> f64 {
+        match self.norm {
+            NormRule::Clip(bound) => bound / f64::from(LATTICE_NORM_MAX),
+            NormRule::OwnNorm => 1.0 / f64::from(LATTICE_NORM_MAX),
+        }
+    }
+
+    /// Puts one coded row on the lattice. `scratch` and `features` have one place a column; returns the row's step.
+    ///
+    /// Truncation is toward zero, so it never lengthens a row; the norm is checked again in integers all the same, because
+    /// the division before it is floating point.
+    pub fn encode_codes(&self, codes: &[u16], scratch: &mut [f64], features: &mut [i16]) -> f32 {
+        self.coding.expand(codes, scratch);
+        let mut square = 0.0;
+        for ((value, centre), scale) in scratch.iter_mut().zip(&self.centre).zip(&self.scale) {
+            *value = scale * (*value - centre);
+            square += *value * *value;
+        }
+        let length = square.sqrt();
+        let full = f64::from(LATTICE_NORM_MAX);
+        let (steps_per_unit, step) = match self.norm {
+            NormRule::Clip(bound) => (full / length.max(bound), bound / full),
+            // A row of length zero stays zero; its step is immaterial but positive.
+            NormRule::OwnNorm if length > 0.0 => (full / length, length / full),
+            NormRule::OwnNorm => (0.0, 1.0 / full),
+        };
+        for (feature, value) in features.iter_mut().zip(scratch) {
+            // `as` truncates toward zero and saturates; the clamp keeps i16::MIN out.
+            *feature = (*value * steps_per_unit).clamp(-full, full) as i16;
+        }
+        shrink_to_norm(features);
+        step as f32
+    }
+}
+
+/// Enforces `sum features[j]² <= 32767²` in integers by moving every coordinate toward zero.
+pub(crate) fn shrink_to_norm(features: &mut [i16]) {
+    let bound = norm_square(&[LATTICE_NORM_MAX]);
+    while norm_square(features) > bound {
+        for feature in features.iter_mut() {
+            *feature -= feature.signum();
+        }
+    }
+}
+
+/// `sum features[j]²` without overflow for any number of columns below `2^33`.
+pub(crate) fn norm_square(features: &[i16]) -> u64 {
+    features.iter().map(|feature| u64::from(feature.unsigned_abs()).pow(2)).sum()
+}

@@ -1,0 +1,222 @@
+//! The rules of the ledger: what a release costs, who is promised what, and when a request is refused.
+//!
+//! The owner of the data promises a set of [`Relation`]s. Every release is charged in *each* of them with its own
+//! sensitivity, all at once or not at all; amounts of different relations are never added. The filter is the fully adaptive
+//! one of Gaussian differential privacy: requests may depend on earlier answers as long as the sum of `mu²` stays within
+//! the budget. Where the entries are kept is a [`LedgerStore`]'s business; that they are kept *before* noise is drawn is
+//! [`crate::session::Session`]'s.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::account::gdp;
+use crate::adjacency::Relation;
+use crate::query::QueryShape;
+use crate::units::{Delta, Epsilon, MuSquared, NoiseScale};
+
+/// A limit on what may be learnt about one unit, for as long as the ledger lives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Total epsilon at [`Self::delta`].
+    pub epsilon: Epsilon,
+    /// Delta at which epsilon is stated.
+    pub delta: Delta,
+}
+
+impl Budget {
+    /// The budget in the ledger's currency, rounded down.
+    #[must_use]
+    pub fn mu_squared_down(self) -> MuSquared {
+        MuSquared::budget_down(gdp::mu_down(self.epsilon, self.delta))
+    }
+}
+
+/// One kind of release of a fit: what is asked, how often, and with how much noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedRelease {
+    /// What the answer is for, in a word or two: `gradient`, `row count`.
+    pub purpose: String,
+    /// Size and sensitivity of the query.
+    pub shape: QueryShape,
+    /// Scale of the rounded Gaussian noise, in lattice units.
+    pub noise_scale: NoiseScale,
+    /// Number of answers of this kind.
+    pub times: u32,
+}
+
+impl PlannedRelease {
+    /// Price of all the answers under a relation, rounded up; `None` when it has no finite price there.
+    ///
+    /// ```text
+    ///   mu² = times · B² / S²
+    /// ```
+    /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; row F2 of `docs/formulas.md`.
+    #[must_use]
+    pub fn price_up(&self, relation: &Relation) -> Option<MuSquared> {
+        let sensitivity = self.shape.sensitivity(relation)?;
+        MuSquared::price_up(sensitivity, self.noise_scale)?.checked_mul(self.times)
+    }
+}
+
+/// What somebody wants to buy: written down as it is when it is charged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Who asks for what, for a person: `fit noisy-gd`.
+    pub purpose: String,
+    /// Name of the data, as the owner calls it.
+    pub data: String,
+    /// Fingerprint of the schema that bounds the rows.
+    pub schema: String,
+    /// Everything that will be released.
+    pub releases: Vec<PlannedRelease>,
+}
+
+impl Request {
+    /// Price of the whole request under a relation, rounded up.
+    #[must_use]
+    pub fn price_up(&self, relation: &Relation) -> Option<MuSquared> {
+        self.releases.iter().try_fold(MuSquared::ZERO, |total, release| total.checked_add(release.price_up(relation)?))
+    }
+}
+
+/// A promise to the units of the data, and what has been spent of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// The limit, or `None` while the owner has set none: spending is then only recorded.
+    pub budget: Option<Budget>,
+    /// Spent so far in every promised relation.
+    pub spent: BTreeMap<Relation, MuSquared>,
+}
+
+impl Account {
+    /// Decides on a request: the prices in every promised relation, or why not. Does not change the account.
+    ///
+    /// # Errors
+    /// [`Refusal`], a function of the public history alone.
+    pub fn admit(&self, request: &Request) -> Result<BTreeMap<Relation, MuSquared>, Refusal> {
+        let mut prices = BTreeMap::new();
+        for (relation, spent) in &self.spent {
+            let Some(price) = request.price_up(relation) else {
+                return Err(Refusal::Unbounded { relation: relation.clone() });
+            };
+            let total = spent.checked_add(price);
+            match self.budget {
+                Some(budget) if total.is_none_or(|total| total > budget.mu_squared_down()) => {
+                    return Err(Refusal::Exhausted(self.exhausted(relation, *spent, price, budget)));
+                }
+                None if total.is_none() => return Err(Refusal::Unbounded { relation: relation.clone() }),
+                Some(_) | None => prices.insert(relation.clone(), price),
+            };
+        }
+        if prices.is_empty() { Err(Refusal::NothingPromised) } else { Ok(prices) }
+    }
+
+    fn exhausted(&self, relation: &Relation, spent: MuSquared, price: MuSquared, budget: Budget) -> Box<Exhausted> {
+        let left = budget.mu_squared_down().checked_sub(spent).unwrap_or(MuSquared::ZERO);
+        Box::new(Exhausted {
+            relation: relation.clone(),
+            asked_mu: price.mu_up(),
+            asked_epsilon: epsilon_of(price, budget.delta),
+            left_mu: left.mu_up(),
+            left_epsilon: affordable_epsilon_down(left, budget.delta),
+            delta: budget.delta,
+        })
+    }
+}
+
+/// Epsilon at `delta` of a spend, rounded up; 0 for nothing.
+#[must_use]
+pub fn epsilon_of(spent: MuSquared, delta: Delta) -> f64 {
+    crate::units::Mu::new(spent.mu_up()).map_or(0.0, |mu| gdp::epsilon_up(mu, delta))
+}
+
+/// The largest epsilon at `delta` that a request may ask for and still fit into `left`; 0 when none does.
+#[must_use]
+pub fn affordable_epsilon_down(left: MuSquared, delta: Delta) -> f64 {
+    let fits =
+        |epsilon: f64| Epsilon::new(epsilon).is_ok_and(|epsilon| Budget { epsilon, delta }.mu_squared_down() <= left);
+    // `epsilon_of` rounds up; walk down until the price of the round trip fits.
+    let start = epsilon_of(left, delta);
+    (0..60).map(|step| start * (1.0 - 1e-12 * 2f64.powi(step))).find(|epsilon| fits(*epsilon)).unwrap_or(0.0)
+}
+
+/// The figures of a request that does not fit the budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exhausted {
+    /// Where it does not fit.
+    pub relation: Relation,
+    /// Price of the request.
+    pub asked_mu: f64,
+    /// The same as epsilon at [`Self::delta`].
+    pub asked_epsilon: f64,
+    /// What is left of the budget.
+    pub left_mu: f64,
+    /// The largest request that fits, as epsilon at [`Self::delta`].
+    pub left_epsilon: f64,
+    /// Delta of the ledger.
+    pub delta: Delta,
+}
+
+/// A request that the promises do not allow.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum Refusal {
+    /// It costs more than is left.
+    #[error(
+        "the ledger refuses: under {} the request costs mu {:.6} (epsilon {:.6} at delta {:e}) and mu {:.6} is left; \
+         the largest request that fits is epsilon {:.6} at delta {:e}",
+        .0.relation, .0.asked_mu, .0.asked_epsilon, .0.delta.get(), .0.left_mu, .0.left_epsilon, .0.delta.get()
+    )]
+    Exhausted(Box<Exhausted>),
+    /// It has no finite price in a promised relation.
+    #[error(
+        "the ledger refuses: its owner promised protection under {relation}, where this request has no finite price; use a \
+         schema with that privacy unit and a method that works under that adjacency"
+    )]
+    Unbounded {
+        /// The promised relation.
+        relation: Relation,
+    },
+    /// The claim is about a relation that the owner does not keep an account of.
+    #[error(
+        "the ledger refuses: the schema protects {claimed}, and the ledger promises only {promised}; make a ledger with \
+         `--promise {claimed}`, or change `unit` and `adjacency` in the schema"
+    )]
+    NotPromised {
+        /// Relation of the schema.
+        claimed: Relation,
+        /// Relations of the ledger, as text.
+        promised: String,
+    },
+    /// A ledger without any relation protects nobody.
+    #[error("the ledger refuses: it promises no relation; make one with `reticent ledger init`")]
+    NothingPromised,
+}
+
+/// A charge that could not be made: nothing was spent.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// The promises do not allow it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The ledger could not be read or written.
+    #[error("{0}")]
+    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Keeps an account somewhere that outlives the process.
+pub trait LedgerStore {
+    /// The account as it stands.
+    ///
+    /// # Errors
+    /// [`LedgerError::Store`] when it cannot be read.
+    fn account(&self) -> Result<Account, LedgerError>;
+
+    /// Charges a request: in one atomic step, reads the account, asks [`Account::admit`], and writes the entry.
+    /// When this returns `Ok` the entry survives a crash of the machine.
+    ///
+    /// # Errors
+    /// [`LedgerError::Refused`] by the account's rules, [`LedgerError::Store`] when the entry may not be on disk.
+    fn charge(&mut self, request: &Request) -> Result<(), LedgerError>;
+}

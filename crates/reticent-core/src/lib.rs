@@ -1,0 +1,36 @@
+//! The privacy boundary of Reticent.
+//!
+//! ```text
+//!   schema ─▶ record ─▶ encoding ─▶ contribution ─▶ sum ──────┐
+//!   (public)  (one row: cells, codes, lattice, bounded integers) (exact, opaque)
+//!                                                              ├─▶ session ─▶ Release (public)
+//!   query ─▶ sensitivity ─▶ account ─▶ ledger ─▶ grant ────────┤
+//!   (data)   (integers)     (prices)   (charged first)         │
+//!   noise: entropy ─▶ rounded Gaussian (exact, integers) ──────┘
+//! ```
+//!
+//! Every touch of private data is an exact sum of bounded integer vectors plus rounded Gaussian noise; the rest is public
+//! post-processing. This crate does no file access, starts no thread, reads no clock and writes no log.
+
+pub mod units;
+
+pub mod adjacency;
+pub mod schema;
+
+pub mod contribution;
+pub mod encoding;
+pub mod query;
+pub mod record;
+pub mod slope;
+pub mod sum;
+
+pub mod noise;
+
+pub mod account;
+pub mod ledger;
+
+pub mod engine;
+pub mod session;
+
+#[cfg(feature = "danger")]
+pub mod danger;

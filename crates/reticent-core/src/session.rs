@@ -1,0 +1,140 @@
+//! The one door: pay, then ask, then get a noisy answer.
+//!
+//! ```text
+//!   pay(request) ──▶ ledger charged on disk ──▶ grants ──▶ release(grant, query) ──▶ exact sum + noise ──▶ Release
+//! ```
+//! A [`Grant`] can only come out of [`Session::pay`], is consumed by the release it pays for, and fits one shape of query.
+
+use thiserror::Error;
+
+use crate::adjacency::{PrivacyUnit, Relation};
+use crate::engine::{Engine, EngineError};
+use crate::ledger::{LedgerError, LedgerStore, PlannedRelease, Refusal, Request};
+use crate::noise::entropy::EntropyError;
+use crate::noise::source::NoiseSource;
+use crate::query::{QueryShape, SumQuery};
+use crate::sum::Release;
+use crate::units::NoiseScale;
+
+/// Access to private rows against payment.
+pub struct Session<'a> {
+    engine: &'a dyn Engine,
+    ledger: &'a mut dyn LedgerStore,
+    noise: NoiseSource,
+    claimed: Relation,
+}
+
+/// The right to one release: paid for, not yet used.
+#[must_use = "a grant is paid for"]
+pub struct Grant {
+    shape: QueryShape,
+    noise_scale: NoiseScale,
+}
+
+/// A release that did not happen.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// The ledger refused or could not be written: nothing was spent.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The rows could not be read: what was charged stays charged.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The operating system gave no randomness: what was charged stays charged.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The query is not the one that was paid for: a mistake in a method's code.
+    #[error("a grant for {granted:?} does not pay for {asked:?}")]
+    WrongGrant {
+        /// What was paid for.
+        granted: Box<QueryShape>,
+        /// What was asked.
+        asked: Box<QueryShape>,
+    },
+    /// Rows were capped for another unit than the claim is about.
+    #[error("the rows were read with privacy unit {read}, and the claim is about {claimed}; read them with one schema")]
+    WrongUnit {
+        /// Unit of the engine.
+        read: PrivacyUnit,
+        /// Unit of the claim.
+        claimed: PrivacyUnit,
+    },
+}
+
+impl<'a> Session<'a> {
+    /// Opens the door to an engine's rows, with fresh noise from the operating system.
+    ///
+    /// `claimed` is the relation that the certificate will speak of; the ledger must promise it.
+    ///
+    /// # Errors
+    /// [`SessionError`] when the claim fits neither the rows nor the ledger, or there is no randomness.
+    pub fn open(
+        engine: &'a dyn Engine,
+        ledger: &'a mut dyn LedgerStore,
+        claimed: Relation,
+    ) -> Result<Self, SessionError> {
+        Self::open_with(engine, ledger, claimed, NoiseSource::from_operating_system()?)
+    }
+
+    pub(crate) fn open_with(
+        engine: &'a dyn Engine,
+        ledger: &'a mut dyn LedgerStore,
+        claimed: Relation,
+        noise: NoiseSource,
+    ) -> Result<Self, SessionError> {
+        if engine.unit() != &claimed.unit {
+            return Err(SessionError::WrongUnit { read: engine.unit().clone(), claimed: claimed.unit });
+        }
+        let promised = ledger.account()?.spent;
+        if !promised.contains_key(&claimed) {
+            let promised = promised.keys().map(Relation::to_string).collect::<Vec<_>>().join(", ");
+            return Err(LedgerError::from(Refusal::NotPromised { claimed, promised }).into());
+        }
+        Ok(Self { engine, ledger, noise, claimed })
+    }
+
+    /// The relation that the claim is about.
+    #[must_use]
+    pub fn claimed(&self) -> &Relation {
+        &self.claimed
+    }
+
+    /// Charges the ledger for everything in the request and hands out one grant a release, in order.
+    ///
+    /// The charge is on disk when this returns: a crash from here on counts as spent.
+    ///
+    /// # Errors
+    /// [`SessionError::Ledger`]: refused or not written; nothing was spent.
+    pub fn pay(&mut self, request: &Request) -> Result<Vec<Grant>, SessionError> {
+        self.ledger.charge(request)?;
+        let grants = |release: &PlannedRelease| {
+            let (shape, noise_scale) = (release.shape.clone(), release.noise_scale);
+            (0..release.times).map(move |_| Grant { shape: shape.clone(), noise_scale })
+        };
+        Ok(request.releases.iter().flat_map(grants).collect())
+    }
+
+    /// Answers one query with noise.
+    ///
+    /// Guarantee: under every promised relation the answer is `mu`-GDP with the `mu` that was charged, jointly over all
+    /// coordinates and adaptively over all releases: integer sum of sensitivity `B`, plus `round(S Z)`, is a
+    /// post-processing of the Gaussian mechanism with `mu = B/S`.
+    /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; row F3 of `docs/formulas.md`.
+    ///
+    /// # Errors
+    /// [`SessionError`]; the grant is used up in every case.
+    pub fn release(&mut self, grant: Grant, query: &SumQuery) -> Result<Release, SessionError> {
+        if &grant.shape != query.shape() {
+            let (granted, asked) = (Box::new(grant.shape), Box::new(query.shape().clone()));
+            return Err(SessionError::WrongGrant { granted, asked });
+        }
+        // All noise is drawn before any row is touched, so that its timing cannot depend on the rows.
+        let noise = self.noise.rounded_gaussian(grant.noise_scale, query.shape().coordinates())?;
+        let exact = self.engine.exact_sum(query)?;
+        let step = query.sum_step();
+        // Rounding adds the variance of a uniform step, 1/12.
+        let scale = grant.noise_scale.get() as f64;
+        let noise_standard_deviation = (scale * scale + 1.0 / 12.0).sqrt() * step;
+        Ok(Release { integers: exact.add_noise(noise), step, noise_standard_deviation })
+    }
+}

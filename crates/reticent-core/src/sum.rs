@@ -1,0 +1,82 @@
+//! Exact sums of contributions: opaque until noise is added.
+//!
+//! A [`PartialSum`] can be added to and merged, in any order and any grouping, always with the same result. It has no
+//! `Debug`, `Display`, `Clone` or serialisation, and no way to read it: it becomes a [`Release`] in
+//! [`crate::session::Session::release`] or it is dropped.
+
+use crate::contribution::{CodedLabel, add_contribution};
+use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
+use crate::query::SumQuery;
+
+/// The exact sum over some of the rows, in 128 bits: one contribution is below `2^27`, so no table that could ever exist
+/// overflows it.
+#[must_use]
+pub struct PartialSum {
+    totals: Vec<i128>,
+}
+
+impl PartialSum {
+    /// The sum over no rows.
+    pub fn zero(query: &SumQuery) -> Self {
+        Self { totals: vec![0; query.shape().coordinates() as usize] }
+    }
+
+    /// Adds one row by the scalar reference. A row longer than the lattice's bound is shortened to it first.
+    pub fn add_row(&mut self, query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel) {
+        if norm_square(row.features) <= norm_square(&[crate::encoding::LATTICE_NORM_MAX]) {
+            add_contribution(query, row, label, &mut self.totals);
+        } else {
+            let mut features = row.features.to_vec();
+            shrink_to_norm(&mut features);
+            add_contribution(query, LatticeRow { features: &features, step: row.step }, label, &mut self.totals);
+        }
+    }
+
+    /// Adds the totals of one block that a kernel computed, of at most `2^36` rows. The kernel must equal [`add_contribution`] on every row.
+    ///
+    /// # Panics
+    /// When the length is not the query's: a mistake of the kernel's code.
+    pub fn add_kernel_totals(&mut self, totals: &[i64]) {
+        assert_eq!(self.totals.len(), totals.len(), "a kernel answers the query it was given");
+        for (total, more) in self.totals.iter_mut().zip(totals) {
+            *total += i128::from(*more);
+        }
+    }
+
+    /// Joins the sums over two disjoint sets of rows.
+    pub fn merge(&mut self, other: Self) {
+        for (total, more) in self.totals.iter_mut().zip(other.totals) {
+            *total += more;
+        }
+    }
+
+    /// Adds the noise, one integer a coordinate, and gives up the exact value.
+    pub(crate) fn add_noise(self, noise: Vec<i128>) -> Vec<i128> {
+        assert_eq!(self.totals.len(), noise.len(), "one draw a coordinate");
+        noise.into_iter().zip(self.totals).map(|(noise, total)| noise + total).collect()
+    }
+
+    #[cfg(feature = "danger")]
+    pub(crate) fn into_totals(self) -> Vec<i128> {
+        self.totals
+    }
+}
+
+/// A noisy sum: public, and so is everything that is computed from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Release {
+    /// Noisy integers, one a coordinate of the query.
+    pub integers: Vec<i128>,
+    /// What one integer is worth.
+    pub step: f64,
+    /// Standard deviation of the noise of one coordinate, in the units of [`Self::values`].
+    pub noise_standard_deviation: f64,
+}
+
+impl Release {
+    /// The noisy sum in real units.
+    #[must_use]
+    pub fn values(&self) -> Vec<f64> {
+        self.integers.iter().map(|integer| *integer as f64 * self.step).collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! Rows on the lattice: within the norm bound, never longer than the real row, the same alone or in company.
+
+use proptest::prelude::*;
+use reticent_core::encoding::{CODE_MAX, Coding, Encoding, NormRule};
+use reticent_testkit::generate::{self, GeneratedRow};
+
+const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
+
+fn codes(coding: &Coding, schema: &reticent_core::schema::Schema, row: &GeneratedRow) -> Vec<u16> {
+    let mut codes = vec![0; coding.slots()];
+    coding.encode_cells(&row.cells(schema), &mut codes);
+    codes
+}
+
+proptest! {
+    #[test]
+    fn lattice_rows_keep_the_norm_bound(
+        rows in generate::rows(3, 2, 1..8),
+        centre in prop::collection::vec(-3.0f64..3.0, 12),
+        scale in prop::collection::vec(-5.0f64..5.0, 12),
+        norm in prop_oneof![Just(NormRule::OwnNorm), (0.01f64..20.0).prop_map(NormRule::Clip)],
+    ) {
+        let schema = generate::schema(3, 2, PRIVACY);
+        let encoding = Encoding::new(Coding::of(&schema), centre.clone(), scale.clone(), norm);
+        let mut scratch = vec![0.0; 12];
+        for row in &rows {
+            let mut features = [0i16; 12];
+            let step = encoding.encode_codes(&codes(encoding.coding(), &schema, row), &mut scratch, &mut features);
+            let square: u64 = features.iter().map(|feature| u64::from(feature.unsigned_abs()).pow(2)).sum();
+            prop_assert!(square <= 32_767 * 32_767);
+            prop_assert!(features.iter().all(|feature| *feature > i16::MIN));
+            prop_assert!(step > 0.0);
+            // Truncation: no coordinate is longer than the real one (up to the float step's own rounding).
+            for (feature, value) in features.iter().zip(&scratch) {
+                prop_assert!(f64::from(*feature).abs() * f64::from(step) <= value.abs() * (1.0 + 1e-6));
+                prop_assert!(*feature == 0 || (*feature > 0) == (*value > 0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn no_row_is_longer_than_the_largest_norm(rows in generate::rows(3, 2, 1..8), centre in prop::collection::vec(-1.0f64..2.0, 12)) {
+        let schema = generate::schema(3, 2, PRIVACY);
+        let coding = Coding::of(&schema);
+        let scale = vec![1.5; 12];
+        let largest = Encoding::largest_norm(&coding, &centre, &scale);
+        let encoding = Encoding::new(coding, centre, scale, NormRule::OwnNorm);
+        let (mut scratch, mut features) = (vec![0.0; 12], [0i16; 12]);
+        for row in &rows {
+            let step = encoding.encode_codes(&codes(encoding.coding(), &schema, row), &mut scratch, &mut features);
+            // Under OwnNorm the step is the row's norm over 32767.
+            prop_assert!(f64::from(step) * f64::from(CODE_MAX) <= largest * (1.0 + 1e-6));
+        }
+    }
+}
+
+#[test]
+fn a_wide_category_costs_one_column() {
+    let names: Vec<String> = (0..1000).map(|category| format!("\"c{category}\"")).collect();
+    let text = format!(
+        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\nwide = {{ categories = [{}] }}\n",
+        names.join(", ")
+    );
+    let schema = reticent_core::schema::Schema::from_text(&text).expect("legal");
+    let coding = Coding::of(&schema);
+    assert_eq!(coding.columns().len(), 1002);
+    let norm = Encoding::largest_norm(&coding, &[0.0; 1002], &[1.0; 1002]);
+    assert!((norm - 2f64.sqrt()).abs() < 1e-12, "intercept and one category, not a thousand");
+}

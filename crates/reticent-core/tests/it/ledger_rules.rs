@@ -1,0 +1,106 @@
+//! What the ledger admits and refuses.
+
+use std::collections::BTreeMap;
+
+use reticent_core::account::gdp;
+use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::ledger::{Account, Budget, PlannedRelease, Refusal, Request};
+use reticent_core::query::{Map, QueryShape};
+use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseScale};
+
+fn relation(adjacency: Adjacency) -> Relation {
+    Relation { unit: PrivacyUnit::Row, adjacency }
+}
+
+fn request(noise_scale: u64, times: u32) -> Request {
+    let shape = QueryShape::new(Map::ClassCount { classes: 2 }, PrivacyUnit::Row, 1000).expect("small");
+    let noise_scale = NoiseScale::new(noise_scale).expect("in range");
+    let releases = vec![PlannedRelease { purpose: "test".to_owned(), shape, noise_scale, times }];
+    Request { purpose: "test".to_owned(), data: "table".to_owned(), schema: "schema".to_owned(), releases }
+}
+
+fn account(budget: Option<Budget>, relations: &[Adjacency]) -> Account {
+    let spent = relations.iter().map(|adjacency| (relation(*adjacency), MuSquared::ZERO)).collect();
+    Account { budget, spent }
+}
+
+fn budget() -> Budget {
+    Budget { epsilon: Epsilon::new(1.0).expect("legal"), delta: Delta::new(1e-6).expect("legal") }
+}
+
+#[test]
+fn every_promised_relation_is_charged_with_its_own_sensitivity() {
+    let prices =
+        account(None, &[Adjacency::AddRemove, Adjacency::Replace]).admit(&request(1 << 20, 3)).expect("no limit");
+    // One count in steps of 2^20 with noise scale 2^20: mu² = 1 under add-remove, 2 when a row moves between classes.
+    let one = 1u128 << 96;
+    let expected = BTreeMap::from([
+        (relation(Adjacency::AddRemove), MuSquared::from_steps(3 * one)),
+        (relation(Adjacency::Replace), MuSquared::from_steps(6 * one)),
+    ]);
+    assert_eq!(prices, expected);
+}
+
+#[test]
+fn one_relation_without_a_finite_price_refuses_the_whole_request() {
+    let refusal =
+        account(None, &[Adjacency::AddRemove, Adjacency::Party]).admit(&request(1 << 30, 1)).expect_err("party");
+    assert_eq!(refusal, Refusal::Unbounded { relation: relation(Adjacency::Party) });
+    assert_eq!(account(None, &[]).admit(&request(1 << 30, 1)), Err(Refusal::NothingPromised));
+}
+
+#[test]
+fn the_budget_is_exact_to_one_step() {
+    let limit = budget().mu_squared_down();
+    let request = request(1 << 24, 1);
+    let price = request.price_up(&relation(Adjacency::AddRemove)).expect("finite");
+    let mut account = account(Some(budget()), &[Adjacency::AddRemove]);
+    let spent = |steps| BTreeMap::from([(relation(Adjacency::AddRemove), MuSquared::from_steps(steps))]);
+
+    account.spent = spent(limit.steps() - price.steps());
+    assert!(account.admit(&request).is_ok(), "what is left pays exactly");
+    account.spent = spent(limit.steps() - price.steps() + 1);
+    assert!(matches!(account.admit(&request), Err(Refusal::Exhausted(_))), "one step too little is too little");
+}
+
+#[test]
+fn a_refusal_tells_asked_left_and_the_largest_request_that_fits() {
+    let account = account(Some(budget()), &[Adjacency::AddRemove]);
+    let Err(Refusal::Exhausted(figures)) = account.admit(&request(1 << 20, 1)) else { panic!("mu = 1 does not fit") };
+    assert!((figures.asked_mu - 1.0).abs() < 1e-12);
+    let left = budget().mu_squared_down();
+    assert!((figures.left_mu - left.mu_up()).abs() < 1e-12);
+    // The largest request really fits, and uses nearly all that is left.
+    let largest = Epsilon::new(figures.left_epsilon).expect("above zero");
+    let price = Budget { epsilon: largest, delta: figures.delta }.mu_squared_down();
+    assert!(price <= left);
+    assert!(figures.left_epsilon > 0.999_999 && figures.left_epsilon <= 1.0, "{}", figures.left_epsilon);
+    let text = Refusal::Exhausted(figures).to_string();
+    assert!(text.contains("asked") || text.contains("costs mu 1.0000"), "{text}");
+    assert!(text.contains("the largest request that fits is epsilon"), "{text}");
+}
+
+#[test]
+fn a_budget_spent_in_two_halves_is_spent() {
+    let mu = gdp::mu_down(budget().epsilon, budget().delta);
+    let half = MuSquared::budget_down(mu).share_down(std::num::NonZeroU32::new(2).expect("two"));
+    let scale = NoiseScale::smallest_within(
+        request(1, 1).releases[0].shape.sensitivity(&relation(Adjacency::AddRemove)).expect("finite"),
+        half,
+    )
+    .expect("affordable");
+    let request = request(scale.get(), 1);
+    let mut account = account(Some(budget()), &[Adjacency::AddRemove]);
+    for round in 0..3 {
+        match account.admit(&request) {
+            Ok(prices) => {
+                assert!(round < 2, "a third half does not fit");
+                for (relation, price) in prices {
+                    let spent = account.spent[&relation].checked_add(price).expect("small");
+                    account.spent.insert(relation, spent);
+                }
+            }
+            Err(_) => assert_eq!(round, 2, "the first two halves fit"),
+        }
+    }
+}

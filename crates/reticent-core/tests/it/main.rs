@@ -1,0 +1,7 @@
+//! Integration tests of the privacy boundary.
+
+mod accounting;
+mod encoding;
+mod ledger_rules;
+mod sensitivity;
+mod session;

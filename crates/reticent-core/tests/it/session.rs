@@ -1,0 +1,114 @@
+//! The one door: nothing comes out that was not paid for, and what comes out is sum plus noise.
+
+use std::sync::Arc;
+
+use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::engine::{Engine, EngineError};
+use reticent_core::ledger::{LedgerStore, PlannedRelease, Request};
+use reticent_core::query::{Map, PassWeights, QueryShape, SumQuery};
+use reticent_core::session::{Session, SessionError};
+use reticent_core::sum::PartialSum;
+use reticent_core::units::NoiseScale;
+use reticent_testkit::memory_ledger::MemoryLedger;
+use reticent_testkit::{generate, seeded_session};
+
+/// Counts `rows` rows of class 1.
+struct Rows(usize, PrivacyUnit);
+
+impl Engine for Rows {
+    fn unit(&self) -> &PrivacyUnit {
+        &self.1
+    }
+
+    fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
+        let mut sum = PartialSum::zero(query);
+        for _ in 0..self.0 {
+            sum.add_row(query, LatticeRow { features: &[0], step: 1.0 }, 1);
+        }
+        Ok(sum)
+    }
+}
+
+fn add_remove() -> Relation {
+    Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::AddRemove }
+}
+
+fn count(classes: u32) -> (SumQuery, PlannedRelease) {
+    let schema = generate::schema(1, 0, "unit = \"row\"\nadjacency = \"add-remove\"");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let shape = QueryShape::new(Map::ClassCount { classes }, PrivacyUnit::Row, 1000).expect("small");
+    let query = SumQuery::new(shape.clone(), encoding, PassWeights::none()).expect("columns fit");
+    let noise_scale = NoiseScale::new(1 << 21).expect("in range");
+    (query, PlannedRelease { purpose: "counts".to_owned(), shape, noise_scale, times: 1 })
+}
+
+fn request(releases: Vec<PlannedRelease>) -> Request {
+    Request { purpose: "test".to_owned(), data: "t".to_owned(), schema: "s".to_owned(), releases }
+}
+
+#[test]
+fn a_release_is_charged_before_it_is_made_and_centres_on_the_sum() {
+    let engine = Rows(500, PrivacyUnit::Row);
+    let (query, planned) = count(2);
+    let mut total = 0.0;
+    for seed in 0..200 {
+        let mut ledger = MemoryLedger::promising(add_remove(), None);
+        let mut session = seeded_session(&engine, &mut ledger, add_remove(), seed).expect("opens");
+        let mut grants = session.pay(&request(vec![planned.clone()])).expect("no limit");
+        assert_eq!(grants.len(), 1);
+        let release = session.release(grants.remove(0), &query).expect("granted");
+        total += release.values()[1];
+        drop(session);
+        assert_eq!(ledger.charged.len(), 1);
+        assert!((release.noise_standard_deviation - 2.0).abs() < 1e-6, "scale 2^21 in steps of 2^-20");
+    }
+    // Mean of 200 draws with standard deviation 2: 0.14; six of them.
+    assert!((total / 200.0 - 500.0).abs() < 0.9, "{total}");
+}
+
+#[test]
+fn a_grant_pays_for_one_shape_only() {
+    let engine = Rows(5, PrivacyUnit::Row);
+    let mut ledger = MemoryLedger::promising(add_remove(), None);
+    let mut session = Session::open(&engine, &mut ledger, add_remove()).expect("opens");
+    let mut grants = session.pay(&request(vec![count(2).1])).expect("no limit");
+    let other = count(3).0;
+    assert!(matches!(session.release(grants.remove(0), &other), Err(SessionError::WrongGrant { .. })));
+}
+
+#[test]
+fn a_session_needs_a_promise_and_matching_rows() {
+    let replace = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Replace };
+    let engine = Rows(5, PrivacyUnit::Row);
+    let mut ledger = MemoryLedger::promising(add_remove(), None);
+    let error = Session::open(&engine, &mut ledger, replace).err().expect("not promised");
+    assert!(error.to_string().contains("--promise row:replace"), "{error}");
+
+    let grouped = PrivacyUnit::Column { column: "id".to_owned(), rows_max: 2 };
+    let relation = Relation { unit: grouped, adjacency: Adjacency::AddRemove };
+    let mut ledger = MemoryLedger::promising(relation.clone(), None);
+    assert!(matches!(Session::open(&engine, &mut ledger, relation), Err(SessionError::WrongUnit { .. })));
+}
+
+#[test]
+fn fresh_sessions_draw_fresh_noise() {
+    let engine = Rows(0, PrivacyUnit::Row);
+    let (query, planned) = count(2);
+    let draw = || {
+        let mut ledger = MemoryLedger::promising(add_remove(), None);
+        let mut session = Session::open(&engine, &mut ledger, add_remove()).expect("opens");
+        let mut grants = session.pay(&request(vec![planned.clone()])).expect("no limit");
+        session.release(grants.remove(0), &query).expect("granted").integers
+    };
+    assert_ne!(draw(), draw());
+}
+
+#[test]
+fn a_refused_request_gives_no_grant() {
+    let engine = Rows(5, PrivacyUnit::Row);
+    let mut ledger = MemoryLedger::promising(Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Party }, None);
+    assert!(ledger.charge(&request(vec![count(2).1])).is_err());
+    assert!(ledger.charged.is_empty());
+    assert!(Session::open(&engine, &mut ledger, add_remove()).is_err());
+}

@@ -1,0 +1,491 @@
+//! Schema drafts: the TOML that a person completes.
+//!
+//! Of a private file only what is public is used: the names in a header, the names and types in Parquet metadata. No
+//! value is looked at, because a bound or a category taken from private rows would be an output that nobody paid for.
+//! Of a file that its owner declares public the values are read, and the draft is complete.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use reticent_core::record::RawValue;
+use reticent_core::schema::{BOUND_MAX, MISSING_DEFAULT, OTHER, toml_key, toml_string};
+
+use crate::source::{
+    ColumnNames, CsvTable, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable, ValueClass,
+    WantedColumn, is_number,
+};
+
+/// What is known about a file before a schema is drafted from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DraftOptions {
+    /// The column to predict; it is left to fill in when this is none.
+    pub target: Option<String>,
+    /// Whether the owner declares the file public: only then are its values read.
+    pub public: bool,
+    /// Whether a text file has a header. None: it has one, and the draft is refused when its first line looks like a
+    /// row.
+    pub header: Option<bool>,
+    /// The character between two values of a text file. None: the usual one that the first line has most of.
+    pub delimiter: Option<u8>,
+}
+
+/// Writes the schema of a file as far as it can be known: complete when the file is public and the target is named.
+///
+/// # Errors
+/// [`SourceError`] when the file cannot be read, when it has no column of the target's name, or when the first line of
+/// a text file may be a row.
+pub fn draft_schema(path: &Path, options: &DraftOptions) -> Result<String, SourceError> {
+    let draft = match UnboundTable::open(path)? {
+        UnboundTable::Csv(stream) => draft_of_text(path, *stream, options)?,
+        UnboundTable::Parquet(table) => draft_of_parquet(*table, options)?,
+    };
+    if let Some(target) = &options.target {
+        let wanted = WantedColumn { name: target, role: Role::Word, needed_by: "was named as the target" };
+        ColumnNames { path, names: &draft.names, may_be_quoted: true }.resolve(&[wanted])?;
+    }
+    Ok(draft.text(path, options))
+}
+
+/// The most different words that are written out as categories or classes.
+const WORDS_MAX: usize = 50;
+/// A whole number with at most this many values is a class rather than a quantity, if it is the target.
+const NUMERIC_CLASSES_MAX: usize = 10;
+/// A longer word is free text and no category.
+const WORD_BYTES_MAX: usize = 200;
+
+struct Draft {
+    names: Vec<String>,
+    columns: Vec<Known>,
+    /// Lines of `[table]` that differ from the default.
+    format: Vec<String>,
+}
+
+/// What is known about a column.
+enum Known {
+    Name,
+    IsNumber,
+    IsBoolean,
+    IsText,
+    CannotBeUsed(&'static str),
+    Values(Summary),
+}
+
+fn draft_of_text(
+    path: &Path,
+    mut stream: crate::source::ByteStream,
+    options: &DraftOptions,
+) -> Result<Draft, SourceError> {
+    let delimiter = match options.delimiter {
+        Some(delimiter) => delimiter,
+        None => most_frequent_delimiter(stream.peek(FIRST_LINE_MAX)?),
+    };
+    let mut table = CsvTable::new(path, stream, delimiter);
+    let mut names = table.read_header()?.ok_or_else(|| SourceError::Empty { path: path.to_owned() })?;
+    let mut format = Vec::new();
+    if options.header == Some(false) {
+        names = (1..=names.len()).map(|place| format!("c{place}")).collect();
+        format.push("header = false".to_owned());
+        let quoted: Vec<String> = names.iter().map(|name| toml_string(name)).collect();
+        format.push(format!("columns = {}", list(&quoted, "columns = ".len())));
+        // The first line is a row: begin again.
+        if let UnboundTable::Csv(stream) = UnboundTable::open(path)? {
+            table = CsvTable::new(path, *stream, delimiter);
+        }
+    } else if options.header.is_none() {
+        refuse_doubtful_header(path, &names)?;
+    }
+    if delimiter != b',' {
+        format.push(format!("delimiter = {}", toml_string(&char::from(delimiter).to_string())));
+    }
+    let columns = if options.public {
+        let mut summaries: Vec<Summary> = names.iter().map(|_| Summary::default()).collect();
+        table.project((0..names.len()).collect());
+        table.for_each(&mut |_| {}, |row| observe(&mut summaries, row))?;
+        summaries.into_iter().map(Known::Values).collect()
+    } else {
+        names.iter().map(|_| Known::Name).collect()
+    };
+    Ok(Draft { names, columns, format })
+}
+
+fn draft_of_parquet(mut table: ParquetTable, options: &DraftOptions) -> Result<Draft, SourceError> {
+    let names = table.names().to_vec();
+    let mut roles = Vec::with_capacity(names.len());
+    let mut columns = Vec::with_capacity(names.len());
+    for column in 0..names.len() {
+        let (role, known) = match ValueClass::of(table.data_type(column)) {
+            ValueClass::Whole | ValueClass::Fraction | ValueClass::Date | ValueClass::Time(_) => {
+                (Some(Role::Number), Known::IsNumber)
+            }
+            ValueClass::Boolean => (Some(Role::Word), Known::IsBoolean),
+            ValueClass::Text => (Some(Role::Word), Known::IsText),
+            ValueClass::Nothing => (None, Known::CannotBeUsed("has no values by its type")),
+            ValueClass::Other => (None, Known::CannotBeUsed("has a type that is neither number, boolean nor text")),
+        };
+        roles.push(role);
+        columns.push(known);
+    }
+    if options.public {
+        let read: Vec<(usize, Role)> =
+            roles.iter().enumerate().filter_map(|(column, role)| Some((column, (*role)?))).collect();
+        let wanted: Vec<WantedColumn<'_>> = read
+            .iter()
+            .map(|(column, role)| WantedColumn { name: &names[*column], role: *role, needed_by: "is drafted" })
+            .collect();
+        let places: Vec<usize> = read.iter().map(|(column, _)| *column).collect();
+        table.project(&wanted, &places)?;
+        let mut summaries: Vec<Summary> = places.iter().map(|_| Summary::default()).collect();
+        table.for_each(&mut |_| {}, |row| observe(&mut summaries, row))?;
+        for (place, summary) in places.into_iter().zip(summaries) {
+            columns[place] = Known::Values(summary);
+        }
+    }
+    Ok(Draft { names, columns, format: Vec::new() })
+}
+
+/// What the values of a column of a public file have in common.
+struct Summary {
+    /// Whether every value so far is a number, and none is a code such as 007.
+    is_number: bool,
+    is_whole: bool,
+    low: f64,
+    high: f64,
+    /// The different values; none when they are too many, or too long to be words.
+    words: Option<BTreeSet<String>>,
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        Self {
+            is_number: true,
+            is_whole: true,
+            low: f64::INFINITY,
+            high: f64::NEG_INFINITY,
+            words: Some(BTreeSet::new()),
+        }
+    }
+}
+
+impl Summary {
+    fn observe(&mut self, raw: RawValue<'_>) {
+        match raw {
+            RawValue::Missing => {}
+            RawValue::Number(number) => self.observe_number(number),
+            RawValue::Boolean(boolean) => {
+                self.is_number = false;
+                self.observe_word(if boolean { "true" } else { "false" });
+            }
+            RawValue::Text(text) => {
+                let text = text.trim_ascii();
+                let Ok(text) = std::str::from_utf8(text) else {
+                    // It cannot be written in a schema, so it will be "other".
+                    self.is_number = false;
+                    return;
+                };
+                if MISSING_DEFAULT.contains(&text) {
+                    return;
+                }
+                let digits = text.trim_start_matches(['-', '+']).as_bytes();
+                let is_code = matches!(digits, [b'0', second, ..] if second.is_ascii_digit());
+                match text.parse::<f64>() {
+                    Ok(number) if !is_code => self.observe_number(number),
+                    Ok(_) | Err(_) => {
+                        self.is_number = false;
+                        self.observe_word(text);
+                    }
+                }
+            }
+        }
+    }
+
+    fn observe_number(&mut self, number: f64) {
+        // Infinity is a value beyond any bound, NaN is no value.
+        if number.is_finite() {
+            self.is_whole &= number.fract().abs() <= 0.0;
+            self.low = self.low.min(number);
+            self.high = self.high.max(number);
+            if self.words.is_some() {
+                self.observe_word(&spelled(number));
+            }
+        }
+    }
+
+    fn observe_word(&mut self, word: &str) {
+        if let Some(words) = &mut self.words {
+            if !words.contains(word) {
+                words.insert(word.to_owned());
+            }
+            if words.len() > WORDS_MAX || word.len() > WORD_BYTES_MAX {
+                self.words = None;
+            }
+        }
+    }
+
+    fn has_values(&self) -> bool {
+        self.words.as_ref().is_none_or(|words| !words.is_empty())
+    }
+}
+
+fn observe(summaries: &mut [Summary], row: &impl RawRow) {
+    for (slot, summary) in summaries.iter_mut().enumerate() {
+        summary.observe(row.value(slot));
+    }
+}
+
+impl Draft {
+    fn text(&self, path: &Path, options: &DraftOptions) -> String {
+        let file = toml_string(&path.file_name().unwrap_or(path.as_os_str()).to_string_lossy());
+        let mut text = String::new();
+        if options.public {
+            line(&mut text, format_args!("# Drafted from the values of {file}, which was declared public."));
+            line(&mut text, format_args!("# Check that the bounds and lists below also suit the private table."));
+        } else {
+            line(&mut text, format_args!("# Drafted from the column names of {file}; no value of it was looked at."));
+            line(&mut text, format_args!("# Complete every line that says \"fill in\", from what everybody may know:"));
+            line(&mut text, format_args!("# what stands here is public, so do not look it up in the private table."));
+        }
+        line(&mut text, format_args!("# `reticent schema check` tells what is still wrong or missing."));
+        text.push_str(PRIVACY_SECTION);
+        self.write_table(&mut text);
+        self.write_target(&mut text, options.target.as_deref());
+        self.write_features(&mut text, options.target.as_deref());
+        text
+    }
+
+    fn write_table(&self, text: &mut String) {
+        if self.format.is_empty() {
+            return;
+        }
+        text.push_str("\n# How the file is written.\n[table]\n");
+        for declared in &self.format {
+            line(text, format_args!("{declared}"));
+        }
+    }
+
+    fn write_target(&self, text: &mut String, target: Option<&str>) {
+        text.push_str("\n# What is predicted: one of several classes, or a number within bounds.\n[target]\n");
+        let Some(target) = target else {
+            text.push_str("column = \"\"  # fill in: the column to predict, and delete its line under [features]\n");
+            text.push_str(TARGET_TO_FILL_IN);
+            return;
+        };
+        line(text, format_args!("column = {}", toml_string(target)));
+        let place = self.names.iter().position(|name| name == target.trim_ascii());
+        let known = place.map_or(&Known::Name, |place| &self.columns[place]);
+        match known {
+            Known::IsBoolean => text.push_str("classes = [false, true]\n"),
+            Known::Values(summary) => match summary_of_target(summary) {
+                Ok(declaration) => line(text, format_args!("{declaration}")),
+                Err(reason) => {
+                    line(text, format_args!("# The column {reason}."));
+                    text.push_str(TARGET_TO_FILL_IN);
+                }
+            },
+            Known::IsNumber => text.push_str("# fill in: bounds = [low, high], or classes = [0, 1]\n"),
+            Known::IsText => {
+                text.push_str("# fill in: classes = [\"no\", \"yes\"]; of two, the last is the positive one\n")
+            }
+            Known::Name | Known::CannotBeUsed(_) => text.push_str(TARGET_TO_FILL_IN),
+        }
+    }
+
+    fn write_features(&self, text: &mut String, target: Option<&str>) {
+        text.push_str(FEATURES_SECTION);
+        let mut occurrences: HashMap<&str, u32> = HashMap::new();
+        for name in &self.names {
+            *occurrences.entry(name).or_default() += 1;
+        }
+        for (place, (name, known)) in self.names.iter().zip(&self.columns).enumerate() {
+            if target.map(str::trim_ascii) == Some(name) {
+                continue;
+            }
+            let key = toml_key(name);
+            if name.is_empty() {
+                line(text, format_args!("# column {} has no name and cannot be used", place + 1));
+            } else if name.chars().any(char::is_control) {
+                line(text, format_args!("# {key} has a control character in its name: rename it to use it"));
+            } else if occurrences[name.as_str()] > 1 {
+                line(text, format_args!("# {key} is the name of several columns: rename them to use them"));
+            } else {
+                write_feature(text, &key, known);
+            }
+        }
+    }
+}
+
+fn write_feature(text: &mut String, key: &str, known: &Known) {
+    match known {
+        Known::Name => {
+            line(text, format_args!("{key} = {{}}  # fill in: bounds = [low, high] or categories = [\"a\", \"b\"]"));
+        }
+        Known::IsNumber => line(text, format_args!("{key} = {{}}  # fill in: bounds = [low, high]")),
+        Known::IsText => line(text, format_args!("{key} = {{}}  # fill in: categories = [\"a\", \"b\"]")),
+        Known::IsBoolean => line(text, format_args!("{key} = {{ categories = [false, true] }}")),
+        Known::CannotBeUsed(reason) => line(text, format_args!("# {key} {reason}")),
+        Known::Values(summary) => match declaration_of_feature(summary, key) {
+            Ok(declaration) => line(text, format_args!("{key} = {{ {declaration} }}")),
+            Err(reason) => line(text, format_args!("# {key} {reason}")),
+        },
+    }
+}
+
+fn declaration_of_feature(summary: &Summary, key: &str) -> Result<String, &'static str> {
+    if !summary.has_values() {
+        return Err("has no values");
+    }
+    if summary.is_number {
+        let (low, high) = friendly_bounds(summary).ok_or("has one value only, which tells nothing")?;
+        return Ok(format!("bounds = [{}, {}]", spelled(low), spelled(high)));
+    }
+    let words = summary.words.as_ref().ok_or(TOO_MANY_WORDS)?;
+    let listed: Vec<String> = words.iter().filter(|word| *word != OTHER).map(|word| toml_string(word)).collect();
+    if listed.is_empty() {
+        return Err("has no value that a category can be made of");
+    }
+    Ok(format!("categories = {}", list(&listed, key.len() + " = { categories = ".len())))
+}
+
+fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
+    if !summary.has_values() {
+        return Err("has no values");
+    }
+    let words = summary.words.as_ref();
+    let is_quantity = !summary.is_whole || words.is_none_or(|words| words.len() > NUMERIC_CLASSES_MAX);
+    if summary.is_number && is_quantity {
+        let (low, high) = friendly_bounds(summary).ok_or("has one value only")?;
+        return Ok(format!("bounds = [{}, {}]", spelled(low), spelled(high)));
+    }
+    let words = words.ok_or("has more than 50 different values")?;
+    if words.len() < 2 {
+        return Err("has one value only");
+    }
+    let mut classes: Vec<&String> = words.iter().collect();
+    if summary.is_number {
+        let number = |word: &String| word.parse().unwrap_or(f64::INFINITY);
+        classes.sort_by(|first, second| number(first).total_cmp(&number(second)));
+    }
+    let quote = |word: &&String| if summary.is_number { (*word).clone() } else { toml_string(word) };
+    let written: Vec<String> = classes.iter().map(quote).collect();
+    Ok(format!("classes = {}", list(&written, "classes = ".len())))
+}
+
+/// The bounds of the values, rounded outward to two figures of their span; none when there is no span.
+fn friendly_bounds(summary: &Summary) -> Option<(f64, f64)> {
+    let (low, high) = (summary.low.max(-BOUND_MAX), summary.high.min(BOUND_MAX));
+    let span = high - low;
+    if span.is_nan() || span <= 0.0 {
+        return None;
+    }
+    let exponent = span.log10().floor() as i32 - 1;
+    // Powers of ten up to 10^22 are exact, so that 0.1 comes out as 0.1; beyond, two figures hardly matter.
+    let round = |value: f64, outward: fn(f64) -> f64| {
+        if exponent < 0 {
+            let steps_per_unit = 10f64.powi(-exponent);
+            outward(value * steps_per_unit) / steps_per_unit
+        } else {
+            let step = 10f64.powi(exponent);
+            outward(value / step) * step
+        }
+    };
+    // Rounding errors of the product must not move a bound inward, nor beyond what a schema takes.
+    let low = round(low, f64::floor).min(low).max(-BOUND_MAX);
+    let high = round(high, f64::ceil).max(high).min(BOUND_MAX);
+    Some((low + 0.0, high + 0.0))
+}
+
+/// A number as TOML, and as values are compared by: 3 for 3.0, 0.5, 1e21.
+fn spelled(number: f64) -> String {
+    if number.fract().abs() <= 0.0 && number.abs() < 1e15 {
+        format!("{}", number as i64)
+    } else {
+        format!("{number:?}")
+    }
+}
+
+/// The usual delimiter that occurs most outside quotes in the first line.
+fn most_frequent_delimiter(first: &[u8]) -> u8 {
+    let mut is_quoted = false;
+    let mut counts = [0usize; USUAL_DELIMITERS.len()];
+    for byte in first {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'\n' | b'\r' if !is_quoted => break,
+            other if !is_quoted => {
+                if let Some(place) = USUAL_DELIMITERS.iter().position(|delimiter| delimiter == other) {
+                    counts[place] += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    let most = counts.iter().max().copied().unwrap_or(0);
+    let place = counts.iter().position(|count| *count == most).unwrap_or(0);
+    USUAL_DELIMITERS[place]
+}
+
+/// Does not write a row into a schema as if it were names.
+fn refuse_doubtful_header(path: &Path, names: &[String]) -> Result<(), SourceError> {
+    let doubt = |reason| Err(SourceError::HeaderDoubtful { path: path.to_owned(), reason });
+    if names.iter().any(|name| is_number(name)) {
+        return doubt("it has a number where a name is expected");
+    }
+    // A table's first column may be a nameless row number.
+    if names.iter().skip(1).any(|name| MISSING_DEFAULT.contains(&name.as_str())) {
+        return doubt("a name is missing in it");
+    }
+    Ok(())
+}
+
+/// A list in brackets, broken over lines when it is long.
+fn list(items: &[String], indent: usize) -> String {
+    const LINE_WIDTH: usize = 100;
+    let short = format!("[{}]", items.join(", "));
+    if indent + short.chars().count() <= LINE_WIDTH {
+        return short;
+    }
+    let mut lines = String::from("[");
+    let mut width = LINE_WIDTH;
+    for item in items {
+        let length = item.chars().count() + 2;
+        if width + length > LINE_WIDTH {
+            lines.push_str("\n   ");
+            width = 3;
+        }
+        write!(lines, " {item},").expect("writing to a string cannot fail");
+        width += length;
+    }
+    lines.push_str("\n]");
+    lines
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("writing to a string cannot fail");
+}
+
+const TOO_MANY_WORDS: &str =
+    "has more than 50 different words, or long ones: list the frequent ones as categories to use it";
+
+/// Enough for the first line of most tables; a longer one is judged by its beginning.
+const FIRST_LINE_MAX: usize = 64 * 1024;
+
+const PRIVACY_SECTION: &str = "
+# Who is protected. unit = \"row\": every row is somebody else. When one person has several rows, name the column that
+# tells whose row it is, and how many of them may count: unit = { column = \"patient_id\", rows_max = 4 }.
+# adjacency = \"add-remove\" hides whether somebody is in the table at all; \"replace\" only what is recorded there.
+[privacy]
+unit = \"row\"
+adjacency = \"add-remove\"
+# rows = 10_000  # about how many rows there are, if that is public; else it is bought with some of the budget
+";
+
+const TARGET_TO_FILL_IN: &str = "# fill in one of these two; of two classes, the last is the positive one:
+# classes = [\"no\", \"yes\"]
+# bounds = [0, 100]
+";
+
+const FEATURES_SECTION: &str = "
+# What it is predicted from. A value beyond its bounds counts as the nearer bound, one that is not listed as \"other\".
+# Delete the lines of columns that are not to be used, such as names and row numbers.
+[features]
+";

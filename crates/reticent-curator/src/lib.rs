@@ -1,0 +1,19 @@
+//! The part of Reticent that sees rows.
+//!
+//! ```text
+//!   file ─▶ source (CSV, Parquet, compressed) ─▶ coded table (u16 codes) ─▶ memory engine ─▶ exact, opaque sums
+//!                                                                           (i16 lattice, kernel)
+//!   ledger file (SQLite) ◀── charged by reticent_core::session before any noise is drawn
+//! ```
+//! With `reticent-core` this crate is the trusted part: a mistake here can cost privacy. What it hands out is either an opaque
+//! sum, a public fact (a header), or rows that their owner asked to be scored.
+
+pub mod draft;
+pub mod source;
+
+pub mod kernel;
+pub mod memory_engine;
+pub mod public_table;
+pub mod table;
+
+pub mod ledger_file;

@@ -1,0 +1,47 @@
+//! Rows that their owner has explicitly declared public: for evaluation and for the non-private yardstick.
+
+use reticent_core::encoding::Coding;
+use reticent_core::record::Label;
+use reticent_core::schema::Schema;
+
+use crate::source::{SourceError, TableSource};
+
+/// Public rows as plain numbers: columns in the user's units, row after row, and classes.
+pub struct PublicTable {
+    columns: usize,
+    values: Vec<f64>,
+    classes: Vec<Option<u16>>,
+}
+
+impl PublicTable {
+    /// Reads a source whose rows are public. Nothing read here is protected.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file cannot be read.
+    pub fn read(source: TableSource, schema: &Schema, progress: &mut dyn FnMut(u64)) -> Result<Self, SourceError> {
+        let coding = Coding::of(schema);
+        let columns = coding.columns().len();
+        let mut table = Self { columns, values: Vec::new(), classes: Vec::new() };
+        source.for_each_row(progress, &mut |row| {
+            let start = table.values.len();
+            table.values.resize(start + columns, 0.0);
+            coding.raw_columns(row.cells, &mut table.values[start..]);
+            table.classes.push(match row.label {
+                Label::Class(class) => Some(class),
+                Label::Value(_) | Label::Unusable => None,
+            });
+        })?;
+        Ok(table)
+    }
+
+    /// Number of columns, the intercept first.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Rows with their class; `None` where the label is missing or not declared.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (&[f64], Option<u16>)> {
+        self.values.chunks_exact(self.columns).zip(self.classes.iter().copied())
+    }
+}

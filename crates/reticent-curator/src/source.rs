@@ -1,0 +1,369 @@
+//! Tables: opened, checked against the schema, then read row by row.
+//!
+//! ```text
+//! file ─compression─▶ bytes ─csv─▶ fields ──┐
+//!      └───────parquet──────▶ columns ──────┴─▶ raw values ─core::record─▶ cells, label, unit
+//! ```
+//!
+//! All that can fail is public: the file, its compression, its header or footer. Everything that depends on a row's
+//! values has a declared meaning instead, so that no error, message or exit code tells of a row: a field that is not
+//! there is missing, a surplus field is ignored, an unreadable value is what the schema says, a row without a usable
+//! target or key contributes zero. `docs/reference/bad-input.md` lists the cases.
+
+mod compression;
+mod csv;
+mod error;
+mod parquet;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::record::{Cell, FeatureReader, Label, RawValue, TargetReader};
+use reticent_core::schema::{FeatureKind, Schema, TargetKind};
+
+pub(crate) use self::compression::ByteStream;
+use self::compression::Opened;
+pub(crate) use self::csv::CsvTable;
+pub use self::error::SourceError;
+pub(crate) use self::parquet::{ParquetTable, ValueClass};
+
+/// What a reader needs of each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Features, target and privacy unit: to learn or to evaluate.
+    FeaturesAndTarget,
+    /// Features only: to predict. Target and unit are not looked at and need not be there.
+    Features,
+}
+
+/// One row as read: private, and valid until the next.
+pub struct Row<'a> {
+    /// One cell a feature, in the schema's order.
+    pub cells: &'a [Cell],
+    /// The target; [`Label::Unusable`] when it is not needed, or when the row has no unit to be charged to.
+    pub label: Label,
+    /// Key of the privacy unit, trimmed, when the unit is a column; none when the row has no key.
+    ///
+    /// A row without a key must contribute nothing: whose it is cannot be told, so it could exceed somebody's cap. Its
+    /// label is therefore unusable. A whole number has the same key in a text and in a Parquet table.
+    pub unit: Option<&'a [u8]>,
+}
+
+/// A table whose header or footer fits the schema, with no row read yet.
+pub struct TableSource {
+    bytes_total: u64,
+    table: Table,
+    assembler: RowAssembler,
+}
+
+impl TableSource {
+    /// Opens a table of delimited text, which may be compressed with gzip, xz or zstd, or of Parquet: told apart by
+    /// their first bytes, not by the name.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file cannot be read or does not fit the schema.
+    pub fn open(path: &Path, schema: &Schema, need: Need) -> Result<Self, SourceError> {
+        let wanted = wanted_columns(schema, need);
+        let (table, bytes_total) = match compression::open(path)? {
+            (Opened::Text(stream), bytes_total) => {
+                let mut table = CsvTable::new(path, stream, schema.table().delimiter);
+                let columns = resolve_text_columns(path, &mut table, schema, &wanted)?;
+                table.project(columns);
+                (Table::Csv(Box::new(table)), bytes_total)
+            }
+            (Opened::Parquet(file), bytes_total) => {
+                let mut table = ParquetTable::new(path, file, bytes_total)?;
+                let columns = ColumnNames { path, names: table.names(), may_be_quoted: true }.resolve(&wanted)?;
+                table.project(&wanted, &columns)?;
+                (Table::Parquet(Box::new(table)), bytes_total)
+            }
+        };
+        Ok(Self { bytes_total, table, assembler: RowAssembler::new(schema, need) })
+    }
+
+    /// Size of the file in bytes, for a progress display; 0 when it is a pipe.
+    #[must_use]
+    pub fn bytes_total(&self) -> u64 {
+        self.bytes_total
+    }
+
+    /// Hands every row to `row`, in the file's order, and now and then the bytes read so far to `progress`.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file turns out to be cut short or damaged, or the disk fails. Rows may have been handed
+    /// over by then; nothing may be made of them.
+    pub fn for_each_row(self, progress: &mut dyn FnMut(u64), row: &mut dyn FnMut(Row<'_>)) -> Result<(), SourceError> {
+        let Self { table, mut assembler, .. } = self;
+        match table {
+            Table::Csv(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
+            Table::Parquet(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
+        }
+    }
+}
+
+enum Table {
+    Csv(Box<CsvTable>),
+    Parquet(Box<ParquetTable>),
+}
+
+/// A table of any kind before it is bound to a schema, for drafting one.
+pub(crate) enum UnboundTable {
+    /// At the beginning of its text, with the size of the file.
+    Csv(Box<ByteStream>),
+    /// With its footer read.
+    Parquet(Box<ParquetTable>),
+}
+
+impl UnboundTable {
+    pub(crate) fn open(path: &Path) -> Result<Self, SourceError> {
+        Ok(match compression::open(path)? {
+            (Opened::Text(stream), _) => Self::Csv(Box::new(stream)),
+            (Opened::Parquet(file), bytes_total) => {
+                Self::Parquet(Box::new(ParquetTable::new(path, file, bytes_total)?))
+            }
+        })
+    }
+}
+
+/// The values of one row by slot: private.
+pub(crate) trait RawRow {
+    /// The value in a slot of the projection.
+    fn value(&self, slot: usize) -> RawValue<'_>;
+}
+
+/// What a column is read for, which decides the types it may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A numeric feature, or a target with bounds.
+    Number,
+    /// A categorical feature, or a target with classes.
+    Word,
+    /// The privacy unit.
+    Key,
+}
+
+impl Role {
+    pub(crate) fn expected(self) -> &'static str {
+        match self {
+            Self::Number => "a number, a boolean, a date or a time",
+            Self::Word => "text, a boolean or a number",
+            Self::Key => "text or a whole number",
+        }
+    }
+}
+
+/// A column that is looked for in the file.
+pub(crate) struct WantedColumn<'s> {
+    pub(crate) name: &'s str,
+    pub(crate) role: Role,
+    pub(crate) needed_by: &'static str,
+}
+
+/// The columns of a file, to find others among.
+pub(crate) struct ColumnNames<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) names: &'a [String],
+    /// Whether these are names for certain: a first line that is really a row must not be quoted.
+    pub(crate) may_be_quoted: bool,
+}
+
+impl ColumnNames<'_> {
+    /// Place of each wanted column in the file.
+    pub(crate) fn resolve(&self, wanted: &[WantedColumn<'_>]) -> Result<Vec<usize>, SourceError> {
+        let mut places: HashMap<&str, (usize, bool)> = HashMap::with_capacity(self.names.len());
+        for (place, name) in self.names.iter().enumerate() {
+            places.entry(name).and_modify(|(_, repeated)| *repeated = true).or_insert((place, false));
+        }
+        let resolve = |wanted: &WantedColumn<'_>| match places.get(wanted.name.trim_ascii()) {
+            Some((place, false)) => Ok(*place),
+            Some((_, true)) => Err(SourceError::DuplicateColumn {
+                path: self.path.to_owned(),
+                column: wanted.name.to_owned(),
+                needed_by: wanted.needed_by,
+            }),
+            None => Err(self.missing(wanted)),
+        };
+        wanted.iter().map(resolve).collect()
+    }
+
+    fn missing(&self, wanted: &WantedColumn<'_>) -> SourceError {
+        let names = if self.may_be_quoted { self.names } else { &[] };
+        SourceError::MissingColumn {
+            path: self.path.to_owned(),
+            column: wanted.name.to_owned(),
+            needed_by: wanted.needed_by,
+            nearest: nearest_name(wanted.name, names),
+            columns: names.to_vec(),
+        }
+    }
+}
+
+/// Makes rows of raw values; one buffer for all.
+struct RowAssembler {
+    features: Vec<FeatureReader>,
+    target: Option<TargetReader>,
+    keys: Option<KeyReader>,
+    cells: Vec<Cell>,
+}
+
+impl RowAssembler {
+    fn new(schema: &Schema, need: Need) -> Self {
+        let features = schema.feature_readers();
+        let cells = vec![Cell::Number(0.0); features.len()];
+        let (target, keys) = match need {
+            Need::Features => (None, None),
+            Need::FeaturesAndTarget => (Some(schema.target_reader()), KeyReader::of(schema)),
+        };
+        Self { features, target, keys, cells }
+    }
+
+    #[inline]
+    fn assemble<R: RawRow>(&mut self, raw: &R, row: &mut dyn FnMut(Row<'_>)) {
+        for (slot, (cell, feature)) in self.cells.iter_mut().zip(&self.features).enumerate() {
+            *cell = feature.cell(raw.value(slot));
+        }
+        let target_slot = self.features.len();
+        let mut label = self.target.as_ref().map_or(Label::Unusable, |target| target.label(raw.value(target_slot)));
+        let mut unit = None;
+        if let Some(keys) = &self.keys {
+            unit = keys.key(raw.value(target_slot + 1));
+            if unit.is_none() {
+                label = Label::Unusable;
+            }
+        }
+        row(Row { cells: &self.cells, label, unit });
+    }
+}
+
+/// Reads the key of the privacy unit.
+struct KeyReader {
+    missing: Vec<Vec<u8>>,
+}
+
+impl KeyReader {
+    fn of(schema: &Schema) -> Option<Self> {
+        let missing = || schema.table().missing.iter().map(|spelling| spelling.as_bytes().to_vec()).collect();
+        match &schema.privacy().unit {
+            PrivacyUnit::Row => None,
+            PrivacyUnit::Column { .. } => Some(Self { missing: missing() }),
+        }
+    }
+
+    fn key<'a>(&self, raw: RawValue<'a>) -> Option<&'a [u8]> {
+        let key = match raw {
+            RawValue::Text(text) => text.trim_ascii(),
+            RawValue::Missing => return None,
+            RawValue::Number(_) | RawValue::Boolean(_) => unreachable!("the readers hand keys over as text"),
+        };
+        let is_missing = key.is_empty() || self.missing.iter().any(|spelling| spelling == key);
+        (!is_missing).then_some(key)
+    }
+}
+
+/// Features in order, then the target, then the unit's column: the slots of a row.
+fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
+    let mut wanted = Vec::with_capacity(schema.features().len() + 2);
+    for feature in schema.features() {
+        let (role, needed_by) = match &feature.kind {
+            FeatureKind::Numeric { .. } => (Role::Number, "the schema lists as a feature with bounds"),
+            FeatureKind::Categorical { .. } => (Role::Word, "the schema lists as a feature with categories"),
+        };
+        wanted.push(WantedColumn { name: &feature.name, role, needed_by });
+    }
+    if need == Need::FeaturesAndTarget {
+        let (role, needed_by) = match &schema.target().kind {
+            TargetKind::Classes(_) => (Role::Word, "the schema names as the target with classes"),
+            TargetKind::Bounds { .. } => (Role::Number, "the schema names as the target with bounds"),
+        };
+        wanted.push(WantedColumn { name: &schema.target().column, role, needed_by });
+        if let PrivacyUnit::Column { column, .. } = &schema.privacy().unit {
+            let needed_by = "the schema names as the privacy unit";
+            wanted.push(WantedColumn { name: column, role: Role::Key, needed_by });
+        }
+    }
+    wanted
+}
+
+/// Finds the wanted columns by the header, or by the schema's own list when there is none.
+fn resolve_text_columns(
+    path: &Path,
+    table: &mut CsvTable,
+    schema: &Schema,
+    wanted: &[WantedColumn<'_>],
+) -> Result<Vec<usize>, SourceError> {
+    let declared = schema.table().columns.as_deref();
+    if !schema.table().header {
+        let names = declared.expect("a schema without a header names its columns");
+        return ColumnNames { path, names, may_be_quoted: true }.resolve(wanted);
+    }
+    let names = table.read_header()?.ok_or_else(|| SourceError::Empty { path: path.to_owned() })?;
+    if let Some(declared) = declared {
+        check_declared_header(path, &names, declared)?;
+    }
+    let is_wanted = |name: &String| wanted.iter().any(|wanted| wanted.name.trim_ascii() == name);
+    if !names.iter().any(is_wanted) {
+        let delimiter = schema.table().delimiter;
+        return Err(SourceError::NotTheHeader {
+            path: path.to_owned(),
+            delimiter,
+            likely_delimiter: likely_delimiter(&names, delimiter),
+        });
+    }
+    // With a known name in it and no number this is a header and no row.
+    let may_be_quoted = !names.iter().any(|name| !is_wanted(name) && is_number(name));
+    ColumnNames { path, names: &names, may_be_quoted }.resolve(wanted)
+}
+
+fn check_declared_header(path: &Path, names: &[String], declared: &[String]) -> Result<(), SourceError> {
+    let path = || -> PathBuf { path.to_owned() };
+    if names.len() != declared.len() {
+        return Err(SourceError::HeaderLength { path: path(), found: names.len(), declared: declared.len() });
+    }
+    let differs = |(name, declared): (&String, &String)| name != declared.trim_ascii();
+    match names.iter().zip(declared).position(differs) {
+        None => Ok(()),
+        Some(place) => {
+            Err(SourceError::HeaderDiffers { path: path(), position: place + 1, declared: declared[place].clone() })
+        }
+    }
+}
+
+/// A usual delimiter that occurs in the only field of the first line.
+fn likely_delimiter(names: &[String], declared: u8) -> Option<u8> {
+    let [only] = names else { return None };
+    let occurs = |delimiter: &u8| *delimiter != declared && only.as_bytes().contains(delimiter);
+    USUAL_DELIMITERS.into_iter().find(occurs)
+}
+
+/// The delimiters that tables usually have, the usual first.
+pub(crate) const USUAL_DELIMITERS: [u8; 4] = *b",;\t|";
+
+/// Whether a name is a number, which makes the line it stands in suspect of being a row.
+pub(crate) fn is_number(name: &str) -> bool {
+    name.parse::<f64>().is_ok_and(|number| !number.is_nan())
+}
+
+/// The column that somebody probably meant: equal but for case and punctuation, or few letters away.
+pub(crate) fn nearest_name(given: &str, names: &[String]) -> Option<String> {
+    let plain = |name: &str| -> Vec<char> {
+        name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let given = plain(given);
+    let near = |name: &&String| edit_distance(&given, &plain(name)) <= given.len().div_ceil(4);
+    names.iter().filter(near).min_by_key(|name| edit_distance(&given, &plain(name))).cloned()
+}
+
+/// Number of letters to insert, delete or replace (Levenshtein).
+fn edit_distance(first: &[char], second: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=second.len()).collect();
+    for (place, left) in first.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], place + 1);
+        for (column, right) in second.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != right);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[second.len()]
+}

@@ -1,0 +1,278 @@
+//! What kind of file this is, by its first bytes, and the stream of bytes inside it.
+//!
+//! The name is not trusted: `adult.csv` may be gzip. Decompression is streamed, so a small file that unpacks to
+//! terabytes costs time and not memory.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::SourceError;
+
+/// A file whose kind is known.
+pub(crate) enum Opened {
+    /// Delimited text, perhaps compressed.
+    Text(ByteStream),
+    /// A Parquet file, complete at both ends.
+    Parquet(File),
+}
+
+/// Opens a file and finds out its kind. Also returns its size in bytes, 0 for a pipe.
+pub(crate) fn open(path: &Path) -> Result<(Opened, u64), SourceError> {
+    let failed = |source: io::Error| {
+        let path = path.to_owned();
+        if source.kind() == ErrorKind::NotFound {
+            SourceError::NotFound { path }
+        } else {
+            SourceError::Io { path, source }
+        }
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(SourceError::Directory { path: path.to_owned() });
+    }
+    let bytes_total = metadata.len();
+    let mut first = Vec::with_capacity(FIRST_BYTES);
+    Read::by_ref(&mut file).take(FIRST_BYTES as u64).read_to_end(&mut first).map_err(failed)?;
+    if first.starts_with(b"PAR1") || first.starts_with(b"PARE") {
+        if let Some(file) = parquet_file(file.try_clone().map_err(failed)?, &first, path)? {
+            return Ok((Opened::Parquet(file), bytes_total));
+        }
+        file.seek(SeekFrom::Start(first.len() as u64)).map_err(failed)?;
+    }
+    refuse_other_kinds(&first, path)?;
+    let packing = Packing::of(&first);
+    let bytes_read = Arc::new(AtomicU64::new(0));
+    let raw = CountingReader { inner: Cursor::new(first).chain(file), bytes_read: Arc::clone(&bytes_read) };
+    let mut stream = ByteStream::new(path.to_owned(), packing, raw, bytes_read)?;
+    if packing.is_some() {
+        let inside = stream.peek(FIRST_BYTES)?;
+        refuse_other_kinds(inside, path)?;
+        if Packing::of(inside).is_some() {
+            return Err(SourceError::Unsupported {
+                path: path.to_owned(),
+                found: "compressed more than once",
+                remedy: "decompress it once",
+            });
+        }
+        if inside.starts_with(b"PAR1") && !looks_like_text(inside) {
+            return Err(SourceError::Unsupported {
+                path: path.to_owned(),
+                found: "a compressed Parquet file",
+                remedy: "decompress it: Parquet compresses its columns itself",
+            });
+        }
+    }
+    Ok((Opened::Text(stream), bytes_total))
+}
+
+/// The bytes of a text table, decompressed, in blocks of a fixed size.
+pub(crate) struct ByteStream {
+    path: PathBuf,
+    packing: Option<Packing>,
+    reader: Box<dyn Read + Send>,
+    bytes_read: Arc<AtomicU64>,
+    block: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl ByteStream {
+    fn new(
+        path: PathBuf,
+        packing: Option<Packing>,
+        raw: impl Read + Send + 'static,
+        bytes_read: Arc<AtomicU64>,
+    ) -> Result<Self, SourceError> {
+        let reader: Box<dyn Read + Send> = match packing {
+            None => Box::new(raw),
+            Some(Packing::Gzip) => {
+                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BLOCK_BYTES, raw)))
+            }
+            Some(Packing::Xz) => {
+                let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_MAX, liblzma::stream::CONCATENATED)
+                    .map_err(|error| SourceError::Io { path: path.clone(), source: error.into() })?;
+                let raw = BufReader::with_capacity(BLOCK_BYTES, raw);
+                Box::new(liblzma::bufread::XzDecoder::new_stream(raw, decoder))
+            }
+            Some(Packing::Zstd) => {
+                let raw = BufReader::with_capacity(BLOCK_BYTES, raw);
+                let decoder = zstd::stream::read::Decoder::with_buffer(raw)
+                    .map_err(|source| SourceError::Io { path: path.clone(), source })?;
+                Box::new(decoder)
+            }
+        };
+        Ok(Self { path, packing, reader, bytes_read, block: vec![0; BLOCK_BYTES], start: 0, end: 0 })
+    }
+
+    /// The unread bytes in hand, more of them being read only when there are none; empty at the end of the file.
+    pub(crate) fn fill(&mut self) -> Result<&[u8], SourceError> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            self.end = self.read_into_block()?;
+        }
+        Ok(&self.block[self.start..self.end])
+    }
+
+    /// Marks bytes that [`Self::fill`] returned as read.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        self.start += bytes;
+        debug_assert!(self.start <= self.end, "no more can be consumed than was there");
+    }
+
+    /// The first bytes, as many as there are up to `wanted`, left unread. Only before anything is consumed.
+    pub(crate) fn peek(&mut self, wanted: usize) -> Result<&[u8], SourceError> {
+        assert!(self.start == 0 && wanted <= self.block.len(), "a peek is at the start and within a block");
+        while self.end < wanted {
+            let count = self.read_into_block()?;
+            if count == 0 {
+                break;
+            }
+            self.end += count;
+        }
+        Ok(&self.block[..self.end])
+    }
+
+    /// Bytes of the file consumed so far, before decompression.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    fn read_into_block(&mut self) -> Result<usize, SourceError> {
+        loop {
+            match self.reader.read(&mut self.block[self.end..]) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
+    }
+
+    /// Tells a failing disk from a file that its decoder refuses. The decoders' own words name no content.
+    fn failure(&self, source: io::Error) -> SourceError {
+        let path = self.path.clone();
+        match self.packing {
+            Some(packing) if source.raw_os_error().is_none() => {
+                let format = packing.name();
+                if source.kind() == ErrorKind::UnexpectedEof {
+                    SourceError::Truncated { path, format }
+                } else {
+                    SourceError::Damaged { path, format, reason: Some(source.to_string()) }
+                }
+            }
+            None | Some(_) => SourceError::Io { path, source },
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Gzip,
+    Xz,
+    Zstd,
+}
+
+impl Packing {
+    fn of(first: &[u8]) -> Option<Self> {
+        match first {
+            [0x1F, 0x8B, 0x08, ..] => Some(Self::Gzip),
+            [0xFD, b'7', b'z', b'X', b'Z', 0x00, ..] => Some(Self::Xz),
+            // A frame, or a skippable frame before it as parallel compressors write.
+            [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Counts the bytes that pass, for the progress display.
+struct CountingReader<R> {
+    inner: R,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for CountingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// The Parquet file, or nothing when this is a text that happens to begin with the same four letters.
+fn parquet_file(mut file: File, first: &[u8], path: &Path) -> Result<Option<File>, SourceError> {
+    let failed = |source| SourceError::Io { path: path.to_owned(), source };
+    let mut last = [0; 4];
+    let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    if size >= 12 {
+        file.seek(SeekFrom::End(-4)).map_err(failed)?;
+        file.read_exact(&mut last).map_err(failed)?;
+    }
+    if first.starts_with(b"PAR1") && &last == b"PAR1" {
+        return Ok(Some(file));
+    }
+    if &last == b"PARE" {
+        return Err(SourceError::Unsupported {
+            path: path.to_owned(),
+            found: "an encrypted Parquet file",
+            remedy: "write it anew without encryption, in a place where that is safe",
+        });
+    }
+    if looks_like_text(first) {
+        return Ok(None);
+    }
+    Err(SourceError::Truncated { path: path.to_owned(), format: "Parquet" })
+}
+
+/// Whether what follows a format's four letters could be text: no format that is told by letters goes on in text.
+fn looks_like_text(first: &[u8]) -> bool {
+    first.len() > 4 && first.iter().take(64).all(|byte| *byte >= b' ' || b"\t\r\n".contains(byte))
+}
+
+fn refuse_other_kinds(first: &[u8], path: &Path) -> Result<(), SourceError> {
+    let zip_or_office = "unpack it, or save the sheet as CSV";
+    let save_as_csv = "save the table as CSV or Parquet";
+    let decompress = "decompress it, or use gzip, xz or zstd";
+    let save_as_utf8 = "save it as UTF-8";
+    let kinds: [(&[u8], &str, &str); 13] = [
+        (b"PK\x03\x04", "a zip archive or an office document", zip_or_office),
+        (b"PK\x05\x06", "an empty zip archive", zip_or_office),
+        (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "an old office document", save_as_csv),
+        (b"BZh91AY&SY", "a bzip2 file", decompress),
+        (b"\x04\x22\x4D\x18", "an lz4 file", decompress),
+        (b"7z\xBC\xAF\x27\x1C", "a 7z archive", decompress),
+        (b"Rar!\x1A\x07", "a rar archive", decompress),
+        (b"ARROW1\0\0", "an Arrow file", save_as_csv),
+        (b"\x89HDF\r\n\x1A\n", "an HDF5 file", save_as_csv),
+        (b"SQLite format 3\0", "an SQLite database", save_as_csv),
+        (b"Obj\x01", "an Avro file", save_as_csv),
+        (b"\xFF\xFE", "text in UTF-16", save_as_utf8),
+        (b"\xFE\xFF", "text in UTF-16", save_as_utf8),
+    ];
+    let mut found =
+        kinds.iter().find(|(magic, ..)| first.starts_with(magic)).map(|(_, found, remedy)| (*found, *remedy));
+    if first.starts_with(b"ORC") && !looks_like_text(first) {
+        found = Some(("an ORC file", save_as_csv));
+    }
+    if first.get(257..262) == Some(b"ustar") {
+        found = Some(("a tar archive", "unpack it"));
+    }
+    found.map_or(Ok(()), |(found, remedy)| Err(SourceError::Unsupported { path: path.to_owned(), found, remedy }))
+}
+
+/// Enough for every magic number; tar's is the furthest in.
+const FIRST_BYTES: usize = 512;
+/// Read from the disk, and decompressed, at a time.
+const BLOCK_BYTES: usize = 256 * 1024;
+/// The strongest usual setting of xz needs 65 MiB; a file may ask for 4 GiB.
+const XZ_MEMORY_MAX: u64 = 512 * 1024 * 1024;

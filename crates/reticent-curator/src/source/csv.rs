@@ -1,0 +1,171 @@
+//! Tables as delimited text.
+//!
+//! This tokenises with `csv-core`, the automaton under the `csv` crate and under `arrow-csv`, and with neither of those
+//! two on top. `arrow-csv` fails on ragged rows, on text that is not UTF-8 and on values of the wrong type, and its
+//! messages carry row numbers: whether such an error occurs depends on private values, so it is an output that nobody
+//! paid for. `csv` holds a whole record in memory, however long. Here a record is as long as it likes: what passes
+//! [`RECORD_BYTES_MAX`] is dropped, and the fields dropped are missing, as the fields of a short row are.
+//!
+//! A field starts a quotation with `"` and holds a `"` as `""`; a record ends at CR, LF or CRLF outside quotes. Blank
+//! lines are not rows. The table is the sequence of records that this grammar finds: a quote that is never closed is
+//! the writer's mistake, and makes one long field of all that follows.
+
+use std::path::{Path, PathBuf};
+
+use csv_core::ReadRecordResult;
+use reticent_core::record::RawValue;
+
+use super::compression::ByteStream;
+use super::{RawRow, SourceError};
+
+/// The part of a record that is kept; what is longer reads as missing fields.
+pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The most columns that a header may have.
+const HEADER_COLUMNS_MAX: usize = 1 << 20;
+
+/// A text table, at its header or at its first row.
+pub(crate) struct CsvTable {
+    path: PathBuf,
+    stream: ByteStream,
+    tokenizer: csv_core::Reader,
+    record: Record,
+    /// Place in the record of each slot of a row.
+    slots: Vec<usize>,
+}
+
+impl CsvTable {
+    /// Starts at the beginning of the text; a byte order mark is skipped.
+    pub(crate) fn new(path: &Path, stream: ByteStream, delimiter: u8) -> Self {
+        let tokenizer = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+        Self { path: path.to_owned(), stream, tokenizer, record: Record::new(), slots: Vec::new() }
+    }
+
+    /// The names in the first line, trimmed; none when the file is empty.
+    pub(crate) fn read_header(&mut self) -> Result<Option<Vec<String>>, SourceError> {
+        if !self.record.read(&mut self.tokenizer, &mut self.stream, HEADER_COLUMNS_MAX)? {
+            return Ok(None);
+        }
+        if self.record.is_cut {
+            return Err(SourceError::HeaderTooLong { path: self.path.clone() });
+        }
+        let name =
+            |field| String::from_utf8_lossy(self.record.field(field).unwrap_or_default().trim_ascii()).into_owned();
+        Ok(Some((0..self.record.fields).map(name).collect()))
+    }
+
+    /// Chooses the columns, one a slot of a row.
+    pub(crate) fn project(&mut self, slots: Vec<usize>) {
+        self.slots = slots;
+    }
+
+    /// Hands every remaining record to `visit`.
+    pub(crate) fn for_each(
+        mut self,
+        progress: &mut dyn FnMut(u64),
+        mut visit: impl FnMut(&CsvRow<'_>),
+    ) -> Result<(), SourceError> {
+        let fields_max = self.slots.iter().max().map_or(1, |last| last + 1);
+        let mut bytes_reported = 0;
+        while self.record.read(&mut self.tokenizer, &mut self.stream, fields_max)? {
+            visit(&CsvRow { record: &self.record, slots: &self.slots });
+            let bytes_read = self.stream.bytes_read();
+            if bytes_read != bytes_reported {
+                progress(bytes_read);
+                bytes_reported = bytes_read;
+            }
+        }
+        progress(self.stream.bytes_read());
+        Ok(())
+    }
+}
+
+/// One record as the slots of a row: private.
+pub(crate) struct CsvRow<'a> {
+    record: &'a Record,
+    slots: &'a [usize],
+}
+
+impl RawRow for CsvRow<'_> {
+    #[inline]
+    fn value(&self, slot: usize) -> RawValue<'_> {
+        self.record.field(self.slots[slot]).map_or(RawValue::Missing, RawValue::Text)
+    }
+}
+
+/// The fields of one record, in buffers that are used again.
+struct Record {
+    text: Vec<u8>,
+    /// Where in `text` each field ends.
+    ends: Vec<usize>,
+    /// Number of fields kept.
+    fields: usize,
+    /// Whether fields were dropped because the record, or the number of its fields, is too long.
+    is_cut: bool,
+    /// What is dropped is written here, over and over.
+    dropped_text: [u8; 4096],
+    dropped_ends: [usize; 64],
+}
+
+impl Record {
+    fn new() -> Self {
+        Self {
+            text: vec![0; 64 * 1024],
+            ends: vec![0; 256],
+            fields: 0,
+            is_cut: false,
+            dropped_text: [0; 4096],
+            dropped_ends: [0; 64],
+        }
+    }
+
+    #[inline]
+    fn field(&self, field: usize) -> Option<&[u8]> {
+        if field >= self.fields {
+            return None;
+        }
+        let start = if field == 0 { 0 } else { self.ends[field - 1] };
+        Some(&self.text[start..self.ends[field]])
+    }
+
+    /// Reads the next record and keeps at most `fields_max` of its fields; false at the end of the file.
+    fn read(
+        &mut self,
+        tokenizer: &mut csv_core::Reader,
+        stream: &mut ByteStream,
+        fields_max: usize,
+    ) -> Result<bool, SourceError> {
+        let mut length = 0;
+        self.fields = 0;
+        self.is_cut = false;
+        loop {
+            let input = stream.fill()?;
+            let (result, consumed, written, ended) = if self.is_cut {
+                tokenizer.read_record(input, &mut self.dropped_text, &mut self.dropped_ends)
+            } else {
+                let kept = self.ends.len().min(fields_max);
+                tokenizer.read_record(input, &mut self.text[length..], &mut self.ends[self.fields..kept])
+            };
+            stream.consume(consumed);
+            if !self.is_cut {
+                length += written;
+                self.fields += ended;
+            }
+            match result {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull if self.is_cut => {}
+                ReadRecordResult::OutputFull if self.text.len() < RECORD_BYTES_MAX => {
+                    self.text.resize((self.text.len() * 2).min(RECORD_BYTES_MAX), 0);
+                }
+                ReadRecordResult::OutputEndsFull if self.is_cut => {}
+                ReadRecordResult::OutputEndsFull if self.ends.len() < fields_max => {
+                    self.ends.resize((self.ends.len() * 2).min(fields_max), 0);
+                }
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
+                    self.is_cut = true;
+                }
+                ReadRecordResult::Record => return Ok(true),
+                ReadRecordResult::End => return Ok(false),
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Why a table could not be read: public facts only.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+/// A table that cannot be read.
+///
+/// Every case is a fact about the file as a whole (its header, its metadata, its compression, the disk), never about a
+/// row: the messages hold no value, no row number and no count, and no case arises from the value of a cell.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// There is no such file.
+    #[error("there is no file {}; check the spelling and the directory", path.display())]
+    NotFound {
+        /// What was to be read.
+        path: PathBuf,
+    },
+    /// The path leads to a directory.
+    #[error("{} is a directory; name one CSV or Parquet file", path.display())]
+    Directory {
+        /// What was to be read.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("cannot read {}: {source}; check that the file can be read and that its disk is in order", path.display())]
+    Io {
+        /// What was being read.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file without even a header.
+    #[error(
+        "{} is empty, but a header line is expected; give the complete file, or write header = false and columns = \
+         [..] under [table] in the schema if it has no header",
+        path.display()
+    )]
+    Empty {
+        /// What was read.
+        path: PathBuf,
+    },
+    /// The first line cannot be a header.
+    #[error(
+        "the first line of {} is too long for a header; check that this is a CSV or Parquet file and that the quotes \
+         in its first line are closed",
+        path.display()
+    )]
+    HeaderTooLong {
+        /// What was read.
+        path: PathBuf,
+    },
+    /// None of the wanted columns is in the first line, which may be a row: it is not quoted.
+    #[error(
+        "none of the schema's columns is in the first line of {}; {}",
+        path.display(),
+        delimiter_advice(*delimiter, *likely_delimiter).unwrap_or_else(|| {
+            "either the schema belongs to another table, or the file has no header: then write header = false and \
+             columns = [..] under [table] in the schema".to_owned()
+        })
+    )]
+    NotTheHeader {
+        /// What was read.
+        path: PathBuf,
+        /// The delimiter that the schema declares.
+        delimiter: u8,
+        /// Another delimiter that occurs in a first line where the declared one does not.
+        likely_delimiter: Option<u8>,
+    },
+    /// A column of the schema is not in the file.
+    #[error(
+        "{} has no column {column:?}, which {needed_by}{}{}; mend the name in the schema or give the right file",
+        path.display(),
+        nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean {name:?}?")),
+        listed_columns(columns)
+    )]
+    MissingColumn {
+        /// What was read.
+        path: PathBuf,
+        /// The column that is missing.
+        column: String,
+        /// What needs it, for example `the schema lists as a feature`.
+        needed_by: &'static str,
+        /// The most similar column of the file.
+        nearest: Option<String>,
+        /// The file's columns; empty when its first line may be a row.
+        columns: Vec<String>,
+    },
+    /// A column of the schema is twice in the file.
+    #[error(
+        "{} has more than one column {column:?}, which {needed_by}; rename or remove all but one of them in the file",
+        path.display()
+    )]
+    DuplicateColumn {
+        /// What was read.
+        path: PathBuf,
+        /// The column that is there more than once.
+        column: String,
+        /// What needs it.
+        needed_by: &'static str,
+    },
+    /// The header is not the one that the schema declares.
+    #[error(
+        "column {position} of {} is not {declared:?} as table.columns in the schema says; mend table.columns, or leave \
+         it out to use the file's header",
+        path.display()
+    )]
+    HeaderDiffers {
+        /// What was read.
+        path: PathBuf,
+        /// Place of the first difference, from 1.
+        position: usize,
+        /// The name that the schema declares there.
+        declared: String,
+    },
+    /// The header has another number of columns than the schema declares.
+    #[error(
+        "the header of {} has {found} columns, but table.columns in the schema has {declared}; mend table.columns, or \
+         leave it out to use the file's header",
+        path.display()
+    )]
+    HeaderLength {
+        /// What was read.
+        path: PathBuf,
+        /// Columns of the header.
+        found: usize,
+        /// Columns that the schema declares.
+        declared: usize,
+    },
+    /// The file stops before its end.
+    #[error("{} is cut short: its {format} data stop before their end; copy or download it again", path.display())]
+    Truncated {
+        /// What was read.
+        path: PathBuf,
+        /// How the file is packed.
+        format: &'static str,
+    },
+    /// The file breaks the rules of its own format.
+    #[error(
+        "{} is damaged{}: its {format} data cannot be decoded; copy it again or write it anew",
+        path.display(),
+        reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"))
+    )]
+    Damaged {
+        /// What was read.
+        path: PathBuf,
+        /// How the file is packed.
+        format: &'static str,
+        /// What the decoder of a compression said; none for Parquet, whose decoder could tell of rows.
+        reason: Option<String>,
+    },
+    /// A file of a kind that is not read.
+    #[error("{} is {found}, which is not read; {remedy}", path.display())]
+    Unsupported {
+        /// What was read.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// A Parquet column of a type that the schema's declaration cannot mean.
+    #[error(
+        "column {column:?} of {} has the Parquet type {found}, but it {needed_by}, which needs {expected}; mend the \
+         schema or convert the column",
+        path.display()
+    )]
+    ColumnType {
+        /// What was read.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Its type in the file.
+        found: String,
+        /// What needs it.
+        needed_by: &'static str,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// A Parquet column packed in a way that is not read.
+    #[error(
+        "column {column:?} of {} is packed with {codec}, which is not read; write the file anew with zstd or snappy",
+        path.display()
+    )]
+    Codec {
+        /// What was read.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The packing.
+        codec: String,
+    },
+    /// A schema cannot be drafted from a first line that may be a row.
+    #[error(
+        "the first line of {} does not look like a header: {reason}; say that the file has no header, or that its \
+         first line is one all the same",
+        path.display()
+    )]
+    HeaderDoubtful {
+        /// What was read.
+        path: PathBuf,
+        /// What is unlike a header.
+        reason: &'static str,
+    },
+}
+
+impl SourceError {
+    /// Whether the disk or the system is at fault rather than the file: the two have different exit codes.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        match self {
+            Self::NotFound { .. } | Self::Directory { .. } | Self::Io { .. } => true,
+            Self::Empty { .. }
+            | Self::HeaderTooLong { .. }
+            | Self::NotTheHeader { .. }
+            | Self::MissingColumn { .. }
+            | Self::DuplicateColumn { .. }
+            | Self::HeaderDiffers { .. }
+            | Self::HeaderLength { .. }
+            | Self::Truncated { .. }
+            | Self::Damaged { .. }
+            | Self::Unsupported { .. }
+            | Self::ColumnType { .. }
+            | Self::Codec { .. }
+            | Self::HeaderDoubtful { .. } => false,
+        }
+    }
+}
+
+fn delimiter_advice(declared: u8, likely: Option<u8>) -> Option<String> {
+    let likely = char::from(likely?);
+    let declared = char::from(declared);
+    Some(format!(
+        "it has no {declared:?}, but it has {likely:?}: probably the schema needs delimiter = {:?} under [table]",
+        likely.to_string()
+    ))
+}
+
+/// Names enough columns for a person to find the right one, and not a page.
+fn listed_columns(columns: &[String]) -> String {
+    const LISTED_MAX: usize = 40;
+    if columns.is_empty() {
+        return String::new();
+    }
+    let mut list = "; its columns are ".to_owned();
+    for (place, name) in columns.iter().take(LISTED_MAX).enumerate() {
+        let separator = if place == 0 { "" } else { ", " };
+        write!(list, "{separator}{name:?}").expect("writing to a string cannot fail");
+    }
+    if columns.len() > LISTED_MAX {
+        write!(list, " and {} more", columns.len() - LISTED_MAX).expect("writing to a string cannot fail");
+    }
+    list
+}

@@ -1,0 +1,333 @@
+//! Tables as Parquet, read through Arrow record batches.
+//!
+//! The types are Parquet's own; an Arrow schema in the file's metadata is not consulted, so dictionaries arrive as
+//! their values. Text is read as bytes, because a reader of text fails on a value that is not UTF-8, and an error must
+//! not depend on a value. A date becomes days since 1970, a timestamp seconds since 1970, a time of day seconds since
+//! midnight, a decimal the nearest float, a null a missing value.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Float64Array, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Float64Type, Schema as ArrowSchema, TimeUnit};
+use arrow::error::ArrowError;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::{Compression, Type as PhysicalType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::schema::types::{SchemaDescriptor, Type};
+use reticent_core::record::RawValue;
+
+use super::{RawRow, Role, SourceError, WantedColumn};
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// A Parquet table whose footer is read.
+pub(crate) struct ParquetTable {
+    path: PathBuf,
+    file: File,
+    bytes_total: u64,
+    metadata: ArrowReaderMetadata,
+    names: Vec<String>,
+    types: Vec<DataType>,
+    /// Column of the file and how its values become raw values, for each slot of a row.
+    slots: Vec<(usize, Conversion)>,
+}
+
+impl ParquetTable {
+    /// Reads the footer.
+    pub(crate) fn new(path: &Path, file: File, bytes_total: u64) -> Result<Self, SourceError> {
+        let read_footer = || {
+            let footer = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+            let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+            let declared = ArrowReaderMetadata::try_new(Arc::new(footer.clone()), options)?;
+            Ok((declared, read_text_as_bytes(&footer)?))
+        };
+        let (declared, metadata) = without_panic(read_footer).map_err(|error| decoder_failure(path, error))?;
+        let names = declared.schema().fields().iter().map(|field| field.name().trim_ascii().to_owned()).collect();
+        let types = declared.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+        Ok(Self { path: path.to_owned(), file, bytes_total, metadata, names, types, slots: Vec::new() })
+    }
+
+    /// Names of the columns, trimmed.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Type of a column, as Arrow names it.
+    pub(crate) fn data_type(&self, column: usize) -> &DataType {
+        &self.types[column]
+    }
+
+    /// Chooses the columns, one a slot of a row, and checks that their types can mean what they are wanted for.
+    pub(crate) fn project(&mut self, wanted: &[WantedColumn<'_>], columns: &[usize]) -> Result<(), SourceError> {
+        self.slots.clear();
+        for (wanted, column) in wanted.iter().zip(columns) {
+            let found = &self.types[*column];
+            let conversion = Conversion::of(found, wanted.role).ok_or_else(|| SourceError::ColumnType {
+                path: self.path.clone(),
+                column: wanted.name.to_owned(),
+                found: found.to_string(),
+                needed_by: wanted.needed_by,
+                expected: wanted.role.expected(),
+            })?;
+            self.check_codec(*column)?;
+            self.slots.push((*column, conversion));
+        }
+        Ok(())
+    }
+
+    /// Hands every row to `visit`.
+    pub(crate) fn for_each(
+        self,
+        progress: &mut dyn FnMut(u64),
+        mut visit: impl FnMut(&ParquetRow<'_>),
+    ) -> Result<(), SourceError> {
+        let rows_total = u64::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file, self.metadata);
+        let mask = ProjectionMask::roots(builder.parquet_schema(), self.slots.iter().map(|(column, _)| *column));
+        let failed = |error| decoder_failure(&self.path, error);
+        let builder = builder.with_batch_size(BATCH_ROWS).with_projection(mask);
+        let mut reader = without_panic(|| builder.build()).map_err(&failed)?;
+        // A projection keeps the file's order of columns.
+        let mut projected: Vec<usize> = self.slots.iter().map(|(column, _)| *column).collect();
+        projected.sort_unstable();
+        projected.dedup();
+        let mut rows_read = 0u64;
+        let mut decode_batch = || -> Result<Option<(usize, Vec<BatchColumn>)>, ParquetError> {
+            let Some(batch) = reader.next().transpose()? else { return Ok(None) };
+            let convert = |(column, conversion): &(usize, Conversion)| {
+                let place = projected.binary_search(column).expect("every slot's column is projected");
+                conversion.convert(&batch, place)
+            };
+            let columns = self.slots.iter().map(convert).collect::<Result<Vec<BatchColumn>, ArrowError>>()?;
+            Ok(Some((batch.num_rows(), columns)))
+        };
+        while let Some((rows, columns)) = without_panic(&mut decode_batch).map_err(&failed)? {
+            for row in 0..rows {
+                visit(&ParquetRow { columns: &columns, row });
+            }
+            rows_read += rows as u64;
+            let part = rows_read.min(rows_total) as f64 / rows_total as f64;
+            progress((self.bytes_total as f64 * part) as u64);
+        }
+        progress(self.bytes_total);
+        Ok(())
+    }
+
+    fn check_codec(&self, column: usize) -> Result<(), SourceError> {
+        let footer = self.metadata.metadata();
+        let leaves = footer.file_metadata().schema_descr();
+        for group in footer.row_groups() {
+            for (leaf, chunk) in group.columns().iter().enumerate() {
+                if leaves.get_column_root_idx(leaf) == column && chunk.compression() == Compression::LZO {
+                    let (path, column) = (self.path.clone(), self.names[column].clone());
+                    return Err(SourceError::Codec { path, column, codec: "LZO".to_owned() });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One row of a batch: private.
+pub(crate) struct ParquetRow<'a> {
+    columns: &'a [BatchColumn],
+    row: usize,
+}
+
+impl RawRow for ParquetRow<'_> {
+    #[inline]
+    fn value(&self, slot: usize) -> RawValue<'_> {
+        let row = self.row;
+        match &self.columns[slot] {
+            BatchColumn::Missing => RawValue::Missing,
+            BatchColumn::Number(column) if column.is_valid(row) => RawValue::Number(column.value(row)),
+            BatchColumn::Boolean(column) if column.is_valid(row) => RawValue::Boolean(column.value(row)),
+            BatchColumn::Text(column) if column.is_valid(row) => RawValue::Text(column.value(row)),
+            BatchColumn::Number(_) | BatchColumn::Boolean(_) | BatchColumn::Text(_) => RawValue::Missing,
+        }
+    }
+}
+
+/// A column of a batch, in one of few types.
+enum BatchColumn {
+    Missing,
+    Number(Float64Array),
+    Boolean(BooleanArray),
+    Text(BinaryViewArray),
+}
+
+/// What a Parquet type holds, as far as this crate is concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValueClass {
+    Nothing,
+    Whole,
+    Fraction,
+    Boolean,
+    Text,
+    /// Days since 1970.
+    Date,
+    /// A time or a timestamp, by the ticks in a second.
+    Time(TimeUnit),
+    Other,
+}
+
+impl ValueClass {
+    pub(crate) fn of(data_type: &DataType) -> Self {
+        #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else Arrow has or will have is not read")]
+        match data_type {
+            DataType::Null => Self::Nothing,
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Whole,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Self::Whole,
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => Self::Fraction,
+            DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+                Self::Fraction
+            }
+            DataType::Boolean => Self::Boolean,
+            DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_) => Self::Text,
+            DataType::Date32 => Self::Date,
+            DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => Self::Time(*unit),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// From an Arrow array to raw values.
+#[derive(Clone, Copy)]
+enum Conversion {
+    Missing,
+    Number,
+    Boolean,
+    Text,
+    Date,
+    Time(TimeUnit),
+    /// To text first: a whole number above 2^53 has no float of its own, and a key must not be somebody else's.
+    Key,
+}
+
+impl Conversion {
+    fn of(data_type: &DataType, role: Role) -> Option<Self> {
+        match (ValueClass::of(data_type), role) {
+            (ValueClass::Nothing, _) => Some(Self::Missing),
+            (ValueClass::Whole | ValueClass::Fraction, Role::Number | Role::Word) => Some(Self::Number),
+            (ValueClass::Boolean, Role::Number | Role::Word) => Some(Self::Boolean),
+            (ValueClass::Text, Role::Word) => Some(Self::Text),
+            (ValueClass::Date, Role::Number) => Some(Self::Date),
+            (ValueClass::Time(unit), Role::Number) => Some(Self::Time(unit)),
+            (ValueClass::Text, Role::Key) => Some(Self::Text),
+            (ValueClass::Whole | ValueClass::Boolean | ValueClass::Date, Role::Key) => Some(Self::Key),
+            (ValueClass::Text, Role::Number)
+            | (ValueClass::Date | ValueClass::Time(_), Role::Word)
+            | (ValueClass::Fraction | ValueClass::Time(_), Role::Key)
+            | (ValueClass::Other, _) => None,
+        }
+    }
+
+    fn convert(self, batch: &RecordBatch, place: usize) -> Result<BatchColumn, ArrowError> {
+        let array = batch.column(place);
+        let numbers = |array: &ArrayRef| -> Result<Float64Array, ArrowError> {
+            Ok(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+        };
+        Ok(match self {
+            Self::Missing => BatchColumn::Missing,
+            Self::Number => BatchColumn::Number(numbers(array)?),
+            Self::Boolean => BatchColumn::Boolean(array.as_boolean().clone()),
+            Self::Text => BatchColumn::Text(cast(array, &DataType::BinaryView)?.as_binary_view().clone()),
+            Self::Date => BatchColumn::Number(numbers(&cast(array, &DataType::Int32)?)?),
+            Self::Time(unit) => {
+                let ticks = numbers(&ticks(array)?)?;
+                let ticks_per_second = match unit {
+                    TimeUnit::Second => 1.0,
+                    TimeUnit::Millisecond => 1e3,
+                    TimeUnit::Microsecond => 1e6,
+                    TimeUnit::Nanosecond => 1e9,
+                };
+                BatchColumn::Number(ticks.unary(|tick| tick / ticks_per_second))
+            }
+            Self::Key => {
+                let text = cast(array, &DataType::Utf8View)?;
+                BatchColumn::Text(text.as_string_view().clone().to_binary_view())
+            }
+        })
+    }
+}
+
+/// The integers of a time or timestamp.
+fn ticks(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    if let DataType::Time32(_) = array.data_type() {
+        cast(array, &DataType::Int32)
+    } else {
+        cast(array, &DataType::Int64)
+    }
+}
+
+/// The same footer with its text columns declared as bytes, and those to be read as views: a view shares a dictionary's
+/// one copy of a long value, however many rows hold it.
+fn read_text_as_bytes(footer: &ParquetMetaData) -> Result<ArrowReaderMetadata, ParquetError> {
+    let file = footer.file_metadata();
+    let root = file.schema_descr().root_schema();
+    let mut fields = root.get_fields().to_vec();
+    for field in &mut fields {
+        let is_text = field.is_primitive() && field.get_physical_type() == PhysicalType::BYTE_ARRAY;
+        // A decimal may be kept in bytes, too.
+        if is_text && ValueClass::of(&arrow_type(field)?) == ValueClass::Text {
+            let info = field.get_basic_info();
+            let builder = Type::primitive_type_builder(field.name(), PhysicalType::BYTE_ARRAY)
+                .with_repetition(info.repetition())
+                .with_id(info.has_id().then(|| info.id()));
+            *field = Arc::new(builder.build()?);
+        }
+    }
+    let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
+    let file = FileMetaData::new(
+        file.version(),
+        file.num_rows(),
+        file.created_by().map(str::to_owned),
+        None,
+        Arc::new(SchemaDescriptor::new(Arc::new(root))),
+        None,
+    );
+    let footer = Arc::new(ParquetMetaData::new(file, footer.row_groups().to_vec()));
+    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let inferred = ArrowReaderMetadata::try_new(Arc::clone(&footer), options())?;
+    let view = |field: &Arc<Field>| {
+        let is_bytes = *field.data_type() == DataType::Binary;
+        if is_bytes { Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)) } else { Arc::clone(field) }
+    };
+    let views: Vec<Arc<Field>> = inferred.schema().fields().iter().map(view).collect();
+    let schema = ArrowSchema::new_with_metadata(views, inferred.schema().metadata().clone());
+    ArrowReaderMetadata::try_new(footer, options().with_schema(Arc::new(schema)))
+}
+
+/// The Arrow type of one column of the file.
+fn arrow_type(field: &Arc<Type>) -> Result<DataType, ParquetError> {
+    let alone = Type::group_type_builder("alone").with_fields(vec![Arc::clone(field)]).build()?;
+    let descriptor = SchemaDescriptor::new(Arc::new(alone));
+    Ok(parquet::arrow::parquet_to_arrow_schema(&descriptor, None)?.field(0).data_type().clone())
+}
+
+/// Runs a step of the decoder, which panics on some damaged files: here that is damage like any other.
+///
+/// The panic's words are dropped. The process's panic hook still sees them, and must not print them.
+fn without_panic<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    // Whatever a panic leaves half done is dropped by the caller on the error.
+    catch_unwind(AssertUnwindSafe(step))
+        .unwrap_or_else(|_| Err(ParquetError::General("its structure contradicts itself".to_owned())))
+}
+
+/// Keeps the decoder's words back: they may tell of values and places, and the footer's statistics are values, too.
+fn decoder_failure(path: &Path, error: ParquetError) -> SourceError {
+    if let ParquetError::External(source) = error
+        && let Ok(source) = source.downcast::<std::io::Error>()
+        && source.raw_os_error().is_some()
+    {
+        return SourceError::Io { path: path.to_owned(), source: *source };
+    }
+    SourceError::Damaged { path: path.to_owned(), format: "Parquet", reason: None }
+}

@@ -1,0 +1,92 @@
+//! A table in memory as 16-bit codes: what is kept of the rows once they are read.
+
+use std::collections::HashMap;
+
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
+use reticent_core::encoding::Coding;
+use reticent_core::record::{Cell, Label};
+use reticent_core::schema::Schema;
+
+use crate::source::{SourceError, TableSource};
+
+/// All rows, coded by the schema and capped by unit. Private: no `Debug`, no row access outside this crate.
+pub struct CodedTable {
+    coding: Coding,
+    unit: PrivacyUnit,
+    codes: Vec<u16>,
+    labels: Vec<CodedLabel>,
+}
+
+impl CodedTable {
+    /// Reads a source to its end. `progress` is told the bytes read so far.
+    ///
+    /// Of the rows of one privacy unit the first `rows_max` of the table are kept. Which rows are kept depends on the rows
+    /// of that unit alone.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file cannot be read; never for what a row holds.
+    pub fn read(source: TableSource, schema: &Schema, progress: &mut dyn FnMut(u64)) -> Result<Self, SourceError> {
+        let mut table = Self::empty(schema);
+        let mut rows_of_unit: HashMap<Box<[u8]>, u32> = HashMap::new();
+        source.for_each_row(progress, &mut |row| {
+            let keep = match &table.unit {
+                PrivacyUnit::Row => true,
+                PrivacyUnit::Column { rows_max, .. } => {
+                    // Rows without a unit key have an unusable label and add nothing, however many are kept.
+                    let rows = rows_of_unit.entry(row.unit.unwrap_or_default().into()).or_insert(0);
+                    *rows = rows.saturating_add(1);
+                    *rows <= *rows_max
+                }
+            };
+            if keep {
+                table.push(row.cells, row.label);
+            }
+        })?;
+        Ok(table)
+    }
+
+    /// A table without rows.
+    #[must_use]
+    pub fn empty(schema: &Schema) -> Self {
+        let (coding, unit) = (Coding::of(schema), schema.privacy().unit.clone());
+        Self { coding, unit, codes: Vec::new(), labels: Vec::new() }
+    }
+
+    /// Appends one row.
+    pub fn push(&mut self, cells: &[Cell], label: Label) {
+        let start = self.codes.len();
+        self.codes.resize(start + self.coding.slots(), 0);
+        self.coding.encode_cells(cells, &mut self.codes[start..]);
+        self.labels.push(code_label(label));
+    }
+
+    pub(crate) fn coding(&self) -> &Coding {
+        &self.coding
+    }
+
+    pub(crate) fn unit(&self) -> &PrivacyUnit {
+        &self.unit
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.labels.len()
+    }
+
+    pub(crate) fn codes_of_row(&self, row: usize) -> &[u16] {
+        let slots = self.coding.slots();
+        &self.codes[row * slots..(row + 1) * slots]
+    }
+
+    pub(crate) fn labels(&self) -> &[CodedLabel] {
+        &self.labels
+    }
+}
+
+fn code_label(label: Label) -> CodedLabel {
+    match label {
+        Label::Class(class) => CodedLabel::try_from(class).unwrap_or(UNUSABLE_LABEL),
+        // A numeric target has no class; methods for it code it themselves.
+        Label::Value(_) | Label::Unusable => UNUSABLE_LABEL,
+    }
+}

@@ -1,0 +1,6 @@
+//! Integration tests of the crate that sees rows.
+
+mod draft;
+mod ledger_file;
+mod memory_engine;
+mod source;

@@ -1,0 +1,162 @@
+//! Sums are the same integers for any order, block size and number of threads, and equal the scalar reference.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::contribution::UNUSABLE_LABEL;
+use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::engine::Engine;
+use reticent_core::query::{Loss, Map, PassWeights, QueryShape, SumQuery};
+use reticent_core::schema::Schema;
+use reticent_core::sum::PartialSum;
+use reticent_curator::kernel::{FLUSH_ROWS, LANES, add_gradient};
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::table::CodedTable;
+use reticent_testkit::generate::{self, GeneratedRow};
+use reticent_testkit::reveal;
+
+const COLUMNS: usize = 1 + 3 + 2 * 4;
+const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
+
+fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
+    let centre = (0..COLUMNS).map(|column| column as f64 / 20.0).collect();
+    Arc::new(Encoding::new(Coding::of(schema), centre, vec![1.25; COLUMNS], norm))
+}
+
+fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
+    let pass = if matches!(map, Map::ClassCount { .. }) { PassWeights::none() } else { PassWeights::quantise(weights) };
+    let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
+    SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")
+}
+
+fn maps() -> [Map; 5] {
+    [
+        Map::ClassCount { classes: 2 },
+        Map::Gradient { loss: Loss::Logistic, columns: COLUMNS as u32 },
+        Map::CorrectCount,
+        Map::LogLoss,
+        Map::ScoreHistogram { buckets: 16 },
+    ]
+}
+
+fn table(schema: &Schema, rows: &[GeneratedRow]) -> CodedTable {
+    let mut table = CodedTable::empty(schema);
+    for row in rows {
+        table.push(&row.cells(schema), row.label());
+    }
+    table
+}
+
+fn sum(engine: &MemoryEngine, query: &SumQuery) -> Vec<i128> {
+    reveal(engine.exact_sum(query).expect("in memory"))
+}
+
+/// One row by the scalar reference alone.
+fn alone(schema: &Schema, row: &GeneratedRow, query: &SumQuery) -> Vec<i128> {
+    let coding = Coding::of(schema);
+    let mut codes = vec![0; coding.slots()];
+    coding.encode_cells(&row.cells(schema), &mut codes);
+    let mut features = [0i16; COLUMNS];
+    let step = query.encoding().encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
+    let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
+    let mut sum = PartialSum::zero(query);
+    sum.add_row(query, LatticeRow { features: &features, step }, label);
+    reveal(sum)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn sums_do_not_depend_on_order_blocks_or_threads(
+        rows in generate::rows(3, 2, 0..150),
+        order in any::<u64>(),
+        block_rows in prop_oneof![Just(1usize), Just(31), Just(33), 1..200usize],
+        threads in 1..4usize,
+        weights in prop::collection::vec(-8.0f64..8.0, COLUMNS),
+        norm in prop_oneof![Just(NormRule::OwnNorm), (0.5f64..6.0).prop_map(NormRule::Clip)],
+    ) {
+        let schema = generate::schema(3, 2, PRIVACY);
+        let encoding = encoding(&schema, norm);
+        let mut shuffled = rows.clone();
+        let mut state = order | 1;
+        for index in (1..shuffled.len()).rev() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            shuffled.swap(index, (state >> 33) as usize % (index + 1));
+        }
+        let plain = MemoryEngine::new(table(&schema, &rows));
+        let other = MemoryEngine::with_block_rows(table(&schema, &shuffled), block_rows);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        for map in maps() {
+            let query = query(map, &encoding, &weights);
+            let found = sum(&plain, &query);
+            prop_assert_eq!(&found, &pool.install(|| sum(&other, &query)));
+
+            let mut by_row = vec![0i128; found.len()];
+            for row in &rows {
+                for (total, one) in by_row.iter_mut().zip(alone(&schema, row, &query)) {
+                    *total += one;
+                }
+            }
+            prop_assert_eq!(&found, &by_row, "a row counts the same alone or in company");
+        }
+    }
+
+    #[test]
+    fn inserting_a_row_moves_the_sum_by_that_row_alone(
+        rows in generate::rows(3, 2, 1..100),
+        place in any::<prop::sample::Index>(),
+        weights in prop::collection::vec(-8.0f64..8.0, COLUMNS),
+    ) {
+        let schema = generate::schema(3, 2, PRIVACY);
+        let encoding = encoding(&schema, NormRule::OwnNorm);
+        let query = query(maps()[1].clone(), &encoding, &weights);
+        let place = place.index(rows.len());
+        let mut without = rows.clone();
+        let removed = without.remove(place);
+        let whole = sum(&MemoryEngine::new(table(&schema, &rows)), &query);
+        let rest = sum(&MemoryEngine::new(table(&schema, &without)), &query);
+        let difference: Vec<i128> = whole.iter().zip(&rest).map(|(whole, rest)| whole - rest).collect();
+        prop_assert_eq!(difference, alone(&schema, &removed, &query));
+    }
+}
+
+/// Full-scale rows with full slopes: the worst case for the 32-bit lanes, at the flush and one row past it.
+#[test]
+fn full_scale_rows_do_not_overflow_a_lane() {
+    let mut weights = vec![0.0; COLUMNS];
+    weights[0] = 1000.0;
+    let pass = PassWeights::quantise(&weights);
+    for rows in [1, FLUSH_ROWS - 1, FLUSH_ROWS, FLUSH_ROWS + 1, 1000] {
+        for sign in [1i16, -1] {
+            let stride = COLUMNS.next_multiple_of(LANES);
+            let mut features = vec![0i16; rows * stride];
+            features.iter_mut().step_by(stride).for_each(|feature| *feature = sign * 32767);
+            // The label that the confident score gets wrong, so that every slope is ±2048.
+            let labels = vec![if sign > 0 { 0 } else { 1 }; rows];
+            let mut totals = vec![0i64; COLUMNS];
+            add_gradient(Loss::Logistic, &pass, &features, &vec![1.0; rows], &labels, &mut totals);
+            assert_eq!(totals[0], 2048 * 32767 * rows as i64, "{rows} rows");
+        }
+    }
+    assert!(i64::from(i32::MAX) >= FLUSH_ROWS as i64 * 2048 * 32767, "the flush rule");
+    assert!(i64::from(i32::MAX) < (FLUSH_ROWS as i64 + 1) * 2048 * 32767, "is tight");
+}
+
+#[test]
+fn a_unit_keeps_its_first_rows_only() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("visits.csv");
+    std::fs::write(&path, "id,x0,y\na,1,no\nb,2,yes\na,3,yes\na,4,no\nb,5,no\n,6,no\n,7,no\n,8,no\n").expect("written");
+    let schema = generate::schema(1, 0, "unit = { column = \"id\", rows_max = 2 }\nadjacency = \"add-remove\"");
+    let source =
+        reticent_curator::source::TableSource::open(&path, &schema, reticent_curator::source::Need::FeaturesAndTarget)
+            .expect("opens");
+    let engine = MemoryEngine::new(CodedTable::read(source, &schema, &mut |_| {}).expect("reads"));
+    let shape = QueryShape::new(Map::ClassCount { classes: 2 }, schema.privacy().unit.clone(), 100).expect("small");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let query = SumQuery::new(shape, encoding, PassWeights::none()).expect("columns fit");
+    // a: no, yes (its third row is past the cap); b: yes, no; rows without an id belong to nobody and add nothing.
+    assert_eq!(sum(&engine, &query), vec![2 << 20, 2 << 20]);
+}

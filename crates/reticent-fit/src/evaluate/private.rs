@@ -1,0 +1,145 @@
+//! Noisy figures on private rows: three counts-like queries that share a budget.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use reticent_core::encoding::Encoding;
+use reticent_core::query::{Map, PassWeights, QueryShape, SumQuery};
+use reticent_core::schema::Schema;
+use reticent_core::session::{Session, SessionError};
+use reticent_core::sum::Release;
+use reticent_core::units::MuSquared;
+
+use super::{Calibration, Evaluation, Figure};
+use crate::plan::{Plan, PlanError, PrivacyClaim, declared_public, plan_release};
+
+/// Buckets of the score histogram: fine enough for the AUC, coarse enough for the noise.
+const BUCKETS: u32 = 32;
+
+/// Name of this pass in plans, ledgers and certificates.
+const PURPOSE: &str = "evaluation";
+
+/// Plans the evaluation: a third of the budget each for accuracy, log loss, and the histogram of AUC and calibration.
+///
+/// # Errors
+/// [`PlanError`] when the budget is too small.
+pub fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
+    let third = NonZeroU32::new(3).expect("three is not zero");
+    let share: MuSquared = claim.mu_squared.share_down(third);
+    let maps = [
+        ("correct predictions", Map::CorrectCount),
+        ("log loss", Map::LogLoss),
+        ("score histogram", Map::ScoreHistogram { buckets: BUCKETS }),
+    ];
+    let mut releases = Vec::with_capacity(maps.len());
+    for (purpose, map) in maps {
+        let shape = QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max)?;
+        releases.push(plan_release(PURPOSE, purpose, shape, NonZeroU32::MIN, share, &claim.relation)?);
+    }
+    Ok(Plan { method: PURPOSE, claim, releases, public: declared_public(schema), expectations: Vec::new() })
+}
+
+/// Buys the figures. `grants` pays for the plan's releases in order; `weights` are those of the encoded columns.
+///
+/// Figures are ratios of noisy sums; the standard errors come from the noise alone, by the delta method. The log loss of a
+/// row is capped at [`reticent_core::query::LOG_LOSS_CAP`] nats.
+///
+/// # Errors
+/// [`SessionError`] when a release fails.
+pub fn evaluate(
+    session: &mut Session<'_>,
+    grants: Vec<reticent_core::session::Grant>,
+    plan: &Plan,
+    encoding: &Arc<Encoding>,
+    weights: &[f64],
+) -> Result<Evaluation, SessionError> {
+    let pass = PassWeights::quantise(weights);
+    let mut answers: Vec<Release> = Vec::with_capacity(3);
+    for (grant, planned) in grants.into_iter().zip(&plan.releases) {
+        let query = SumQuery::new(planned.shape.clone(), encoding.clone(), pass.clone())
+            .expect("the plan was made from the schema of this encoding");
+        answers.push(session.release(grant, &query)?);
+    }
+    let [correct, loss, histogram] = &answers[..] else { unreachable!("the plan has three releases") };
+    // At least one row: a noisy count may be anything, and a ratio needs a denominator.
+    let rows = correct.values()[0].max(1.0);
+    let ratio = |numerator: f64, numerator_error: f64, most: f64| {
+        let value = (numerator / rows).clamp(0.0, most);
+        let denominator_error = correct.noise_standard_deviation;
+        Figure { value, standard_error: Some(numerator_error.hypot(value * denominator_error) / rows) }
+    };
+    let cap = f64::from(reticent_core::query::LOG_LOSS_CAP);
+    let counts = histogram.values();
+    let (negative, positive) = counts.split_at(BUCKETS as usize);
+    Ok(Evaluation {
+        n: None,
+        accuracy: ratio(correct.values()[1], correct.noise_standard_deviation, 1.0),
+        auc: auc(negative, positive, histogram.noise_standard_deviation),
+        log_loss: ratio(loss.values()[0], loss.noise_standard_deviation, cap),
+        calibration: calibration(negative, positive, histogram.noise_standard_deviation),
+    })
+}
+
+/// `sum_{i<j} n_i p_j + sum_i n_i p_i / 2` over `N P`, from noisy counts of bucket `i`; ties within a bucket count half.
+fn auc(negative: &[f64], positive: &[f64], noise: f64) -> Figure {
+    let negatives = negative.iter().sum::<f64>().max(1.0);
+    let positives = positive.iter().sum::<f64>().max(1.0);
+    let (mut below, mut wins, mut variance) = (0.0, 0.0, 0.0);
+    let mut above = positives;
+    for (negative, positive) in negative.iter().zip(positive) {
+        // Share of the other class that a row of this bucket beats, or is beaten by.
+        let beats = (below + negative / 2.0) / negatives;
+        let beaten = (above - positive / 2.0) / positives;
+        wins += positive * beats;
+        (below, above) = (below + negative, above - positive);
+        // Derivatives of the ratio by each count, with the AUC itself taken as one half in the small correction.
+        variance += ((beats - 0.5) / positives).powi(2) + ((beaten - 0.5) / negatives).powi(2);
+    }
+    let value = (wins / positives).clamp(0.0, 1.0);
+    Figure { value, standard_error: Some(noise * variance.sqrt()) }
+}
+
+/// Eight buckets from the finer histogram; those whose count is within two standard errors of zero are left out.
+fn calibration(negative: &[f64], positive: &[f64], noise: f64) -> Calibration {
+    const TABLE: usize = 8;
+    let per_bucket = negative.len() / TABLE;
+    let mut buckets = vec![(0.0, 0.0, 0.0); TABLE];
+    for (index, (negative, positive)) in negative.iter().zip(positive).enumerate() {
+        let middle = (index as f64 + 0.5) / BUCKETS as f64;
+        let bucket = &mut buckets[index / per_bucket];
+        let rows = negative + positive;
+        bucket.0 += rows;
+        bucket.1 += rows * middle;
+        bucket.2 += positive;
+    }
+    let bucket_noise = noise * (2.0 * per_bucket as f64).sqrt();
+    for bucket in &mut buckets {
+        if bucket.0 < 2.0 * bucket_noise {
+            *bucket = (0.0, 0.0, 0.0);
+        } else {
+            bucket.1 = bucket.1.clamp(0.0, bucket.0);
+        }
+    }
+    Calibration::of_buckets(&buckets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auc_of_exact_counts_is_the_statistic() {
+        // Two buckets: negatives 3 and 1, positives 1 and 3: (1·1.5 + 3·3.5) / 16.
+        let figure = auc(&[3.0, 1.0], &[1.0, 3.0], 0.0);
+        assert!((figure.value - 12.0 / 16.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn buckets_that_are_only_noise_are_left_out() {
+        let mut negative = vec![0.0; BUCKETS as usize];
+        negative[0] = 1000.0;
+        negative[31] = 3.0;
+        let table = calibration(&negative, &vec![0.0; BUCKETS as usize], 5.0);
+        assert_eq!(table.buckets.len(), 1);
+    }
+}

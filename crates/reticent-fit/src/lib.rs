@@ -1,0 +1,13 @@
+//! The public part of Reticent: everything here works on declared facts and noisy releases, and never on a row.
+//!
+//! ```text
+//!   schema, epsilon, delta ─▶ plan (pure) ─▶ method: asks a Session ─▶ model + certificate ─▶ report, evaluation
+//! ```
+//! A mistake in this crate costs accuracy, never privacy: it can only ask what the ledger has been charged for.
+
+pub mod certificate;
+pub mod evaluate;
+pub mod method;
+pub mod model;
+pub mod plan;
+pub mod public_fit;

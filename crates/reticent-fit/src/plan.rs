@@ -1,0 +1,166 @@
+//! What will be asked and what it costs, before any row is read: pure functions of the schema and the request.
+
+use reticent_core::account::gdp;
+use reticent_core::adjacency::{Adjacency, Relation};
+use reticent_core::encoding::Coding;
+use reticent_core::ledger::{PlannedRelease, Request};
+use reticent_core::query::{QueryError, QueryShape};
+use reticent_core::schema::{FeatureKind, Schema};
+use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseScale};
+use serde::Serialize;
+use thiserror::Error;
+
+/// The promise that a fit is planned for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PrivacyClaim {
+    /// Who is protected against which difference.
+    pub relation: Relation,
+    /// Epsilon at [`Self::delta`].
+    pub epsilon: Epsilon,
+    /// Delta of the claim.
+    pub delta: Delta,
+    /// The same as Gaussian differential privacy, rounded down: what may be spent.
+    pub mu: f64,
+    /// `mu²` in the ledger's currency.
+    pub mu_squared: MuSquared,
+}
+
+impl PrivacyClaim {
+    /// Turns (epsilon, delta) into the budget of a fit.
+    #[must_use]
+    pub fn new(relation: Relation, epsilon: Epsilon, delta: Delta) -> Self {
+        let mu = gdp::mu_down(epsilon, delta);
+        Self { relation, epsilon, delta, mu: mu.get(), mu_squared: MuSquared::budget_down(mu) }
+    }
+}
+
+/// Everything that a fit will ask, and what to expect of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// The method.
+    pub method: &'static str,
+    /// The promise.
+    pub claim: PrivacyClaim,
+    /// The questions with their noise.
+    pub releases: Vec<PlannedRelease>,
+    /// Facts that are taken as public.
+    pub public: Vec<String>,
+    /// Figures worth knowing before paying, each with a name and a sentence.
+    pub expectations: Vec<Expectation>,
+}
+
+/// A figure of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Expectation {
+    /// What it is.
+    pub name: &'static str,
+    /// The number.
+    pub value: f64,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// A fit that cannot be planned.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum PlanError {
+    /// The method cannot work on this kind of target.
+    #[error("method {method} fits {fits}, and the schema's target has {found}; change [target] in the schema")]
+    Target {
+        /// The method.
+        method: &'static str,
+        /// What it fits.
+        fits: &'static str,
+        /// What the schema says.
+        found: String,
+    },
+    /// The method has no finite sensitivity under the adjacency.
+    #[error("method {method} has no finite sensitivity under {relation}; choose another adjacency in the schema")]
+    Adjacency {
+        /// The method.
+        method: &'static str,
+        /// Relation of the schema.
+        relation: Relation,
+    },
+    /// The budget is too small for any noise scale that the samplers support.
+    #[error(
+        "mu {mu:e} is too small a budget for {releases} releases: the noise would pass 2^60 lattice units; ask for more epsilon"
+    )]
+    TooSmall {
+        /// The budget.
+        mu: f64,
+        /// Releases to pay for.
+        releases: u32,
+    },
+    /// A query that the schema's public figures do not allow.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// A parameter outside its range.
+    #[error("{0}")]
+    Parameter(String),
+    /// A start point that belongs to another table.
+    #[error("the start model does not fit the schema: {0}")]
+    Init(String),
+}
+
+/// Plans `times` answers of one shape within a share of the budget, with the least noise that it allows.
+///
+/// # Errors
+/// [`PlanError`] when the sensitivity is not finite or the share too small.
+pub fn plan_release(
+    method: &'static str,
+    purpose: &str,
+    shape: QueryShape,
+    times: std::num::NonZeroU32,
+    share: MuSquared,
+    relation: &Relation,
+) -> Result<PlannedRelease, PlanError> {
+    let sensitivity =
+        shape.sensitivity(relation).ok_or_else(|| PlanError::Adjacency { method, relation: relation.clone() })?;
+    let noise_scale = NoiseScale::smallest_within(sensitivity, share.share_down(times))
+        .ok_or(PlanError::TooSmall { mu: share.mu_up(), releases: times.get() })?;
+    Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, times: times.get() })
+}
+
+impl Plan {
+    /// What the ledger will be asked to charge.
+    #[must_use]
+    pub fn request(&self, data: &str, schema: &Schema) -> Request {
+        Request {
+            purpose: format!("fit {}", self.method),
+            data: data.to_owned(),
+            schema: schema.fingerprint(),
+            releases: self.releases.clone(),
+        }
+    }
+}
+
+/// The facts that every fit takes as public: they come from the schema, not from the rows.
+#[must_use]
+pub fn declared_public(schema: &Schema) -> Vec<String> {
+    let (mut bounds, mut categories) = (0, 0);
+    for feature in schema.features() {
+        match feature.kind {
+            FeatureKind::Numeric { .. } => bounds += 1,
+            FeatureKind::Categorical { .. } => categories += 1,
+        }
+    }
+    let mut public = vec![
+        format!("names of the columns; bounds of {bounds} numeric and categories of {categories} categorical features"),
+        format!("target column `{}` and its classes or bounds", schema.target().column),
+        format!("at most {} rows", schema.privacy().rows_max),
+        format!("{} encoded columns", Coding::of(schema).columns().len()),
+    ];
+    match schema.privacy().adjacency {
+        Adjacency::AddRemove => {}
+        Adjacency::Replace => public.push("the number of units: NOT protected under replace".to_owned()),
+        Adjacency::Label => public.push("all features and the number of rows: NOT protected under label".to_owned()),
+        Adjacency::Party => public.push("the number of parties: NOT protected under party".to_owned()),
+    }
+    if let Some(rows) = schema.privacy().rows {
+        public.push(format!("a round figure of {rows} for the number of units, declared in the schema"));
+    }
+    if schema.privacy().row_norm.is_some() {
+        public.push("the bound on the norm of an encoded row, declared in the schema".to_owned());
+    }
+    public
+}

@@ -1,0 +1,6 @@
+//! Integration tests of the public half, on generated tables.
+
+mod evaluate;
+mod model;
+mod noisy_gd;
+mod table;

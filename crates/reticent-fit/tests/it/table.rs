@@ -1,0 +1,78 @@
+//! A generated table with a known signal, and the ways to fit it.
+
+use reticent_core::adjacency::Relation;
+use reticent_core::record::{Cell, Label};
+use reticent_core::schema::Schema;
+use reticent_core::units::{Delta, Epsilon};
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::table::CodedTable;
+use reticent_fit::certificate::{Certificate, LedgerReference};
+use reticent_fit::method::noisy_gd::{self, Params};
+use reticent_fit::model::Model;
+use reticent_fit::plan::{Plan, PrivacyClaim};
+use reticent_testkit::memory_ledger::MemoryLedger;
+use reticent_testkit::{generate, seeded_session};
+
+/// True log-odds of a row: strong in the first number, weak in the second, nothing in the rest.
+pub(crate) fn log_odds(x0: f64, x1: f64, category: u32) -> f64 {
+    0.8 * (x0 - 5.0) - 0.2 * (x1 - 5.0) + if category == 1 { 1.0 } else { 0.0 }
+}
+
+pub(crate) fn schema(privacy: &str) -> Schema {
+    generate::schema(2, 1, privacy)
+}
+
+/// Rows as (cells, label) from a fixed linear congruential stream.
+pub(crate) fn rows(count: usize) -> Vec<([f64; 2], u32, bool)> {
+    let mut state = 12345u64;
+    let mut uniform = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    (0..count)
+        .map(|_| {
+            let (x0, x1, category) = (10.0 * uniform(), 10.0 * uniform(), 1 + (3.0 * uniform()) as u32);
+            let probability = 1.0 / (1.0 + (-log_odds(x0, x1, category)).exp());
+            ([x0, x1], category, uniform() < probability)
+        })
+        .collect()
+}
+
+pub(crate) fn engine(schema: &Schema, count: usize) -> MemoryEngine {
+    let mut table = CodedTable::empty(schema);
+    for ([x0, x1], category, class) in rows(count) {
+        let cells = [Cell::Number(x0), Cell::Number(x1), Cell::Category(category)];
+        table.push(&cells, Label::Class(u16::from(class)));
+    }
+    MemoryEngine::new(table)
+}
+
+pub(crate) fn claim(relation: Relation, epsilon: f64) -> PrivacyClaim {
+    PrivacyClaim::new(relation, Epsilon::new(epsilon).expect("legal"), Delta::new(1e-6).expect("legal"))
+}
+
+/// Plans, pays and fits with seeded noise.
+pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, params: Params, epsilon: f64, seed: u64) -> (Plan, Model) {
+    let checked = params.check(schema).expect("fits the schema");
+    let plan = noisy_gd::plan(&checked, schema, claim(schema.relation(), epsilon)).expect("affordable");
+    let mut ledger = MemoryLedger::promising(schema.relation(), None);
+    let request = plan.request("table", schema);
+    let mut session = seeded_session(engine, &mut ledger, schema.relation(), seed).expect("opens");
+    let grants = session.pay(&request).expect("no limit");
+    let fitted = noisy_gd::fit(&checked, &plan, schema, &mut session, grants, &mut |_| {}).expect("in memory");
+    drop(session);
+    assert_eq!(ledger.charged, [request.clone()], "one charge for the whole fit");
+    let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1 });
+    let model = Model::from_weights(schema, &fitted.encoding, &fitted.weights, Some(certificate));
+    (plan, model)
+}
+
+/// Share of rows whose class the model gets right.
+pub(crate) fn accuracy(model: &Model, count: usize) -> f64 {
+    let right = |([x0, x1], category, class): &([f64; 2], u32, bool)| {
+        let mut columns = [1.0, *x0, *x1, 0.0, 0.0, 0.0, 0.0];
+        columns[3 + *category as usize] = 1.0;
+        (model.score(&columns) > 0.0) == *class
+    };
+    rows(count).iter().filter(|row| right(row)).count() as f64 / count as f64
+}

@@ -1,0 +1,38 @@
+//! A ledger that lives as long as the test.
+
+use std::collections::BTreeMap;
+
+use reticent_core::adjacency::Relation;
+use reticent_core::ledger::{Account, Budget, LedgerError, LedgerStore, Request};
+use reticent_core::units::MuSquared;
+
+/// Follows the ledger's rules in memory and remembers every request.
+pub struct MemoryLedger {
+    account: Account,
+    /// Requests that were charged, in order.
+    pub charged: Vec<Request>,
+}
+
+impl MemoryLedger {
+    /// A ledger that promises one relation, without a limit or with one.
+    #[must_use]
+    pub fn promising(relation: Relation, budget: Option<Budget>) -> Self {
+        let spent = BTreeMap::from([(relation, MuSquared::ZERO)]);
+        Self { account: Account { budget, spent }, charged: Vec::new() }
+    }
+}
+
+impl LedgerStore for MemoryLedger {
+    fn account(&self) -> Result<Account, LedgerError> {
+        Ok(self.account.clone())
+    }
+
+    fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
+        for (relation, price) in self.account.admit(request)? {
+            let spent = self.account.spent.entry(relation).or_insert(MuSquared::ZERO);
+            *spent = spent.checked_add(price).expect("admitted sums fit");
+        }
+        self.charged.push(request.clone());
+        Ok(())
+    }
+}

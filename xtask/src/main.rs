@@ -1,0 +1,49 @@
+//! Chores of the repository: `cargo xtask test`, `cargo xtask study`.
+
+mod study;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the repository")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Format check, lints, every test, documentation: all that a change must pass
+    Test,
+    /// Accuracy on real data over random splits, by the commands that a user runs
+    Study(study::StudyArguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().chore {
+        Chore::Test => test::run(),
+        Chore::Study(arguments) => study::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say(&format!("error: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A line for the person at the terminal.
+#[allow(clippy::print_stderr, reason = "a chore talks to the person who runs it")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+/// The folder of the repository.
+fn root() -> std::path::PathBuf {
+    let xtask = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().expect("xtask lies in the repository").to_owned()
+}

@@ -1,0 +1,215 @@
+//! Rules of the repository, as tests: who imports whom, who may say `danger`, what every file begins with, and that the
+//! table of formulas is true.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that a crate may import, tests apart. The trust zones of ARCHITECTURE.md.
+const IMPORTS: [(&str, &[&str]); 7] = [
+    ("reticent-core", &[]),
+    ("reticent-math", &[]),
+    ("reticent-curator", &["reticent-core", "reticent-math"]),
+    ("reticent-fit", &["reticent-core", "reticent-math"]),
+    ("reticent-cli", &["reticent-core", "reticent-curator", "reticent-fit", "reticent-math"]),
+    ("reticent-testkit", &["reticent-core", "reticent-curator", "reticent-fit", "reticent-math"]),
+    ("xtask", &["reticent-core", "reticent-curator", "reticent-fit", "reticent-math"]),
+];
+
+/// Dependencies of the crate that must be audited whole, each with its reason in its `Cargo.toml`.
+const CORE_DEPENDENCIES: [&str; 8] =
+    ["getrandom", "rand_chacha", "rand_core", "serde", "sha2", "thiserror", "toml", "zeroize"];
+
+/// Source files outside `tests/` that may say `danger`.
+const DANGER: [&str; 6] = [
+    "crates/reticent-core/src/danger.rs",
+    "crates/reticent-core/src/lib.rs",
+    "crates/reticent-core/src/noise/source.rs",
+    "crates/reticent-core/src/sum.rs",
+    "crates/reticent-testkit/src/lib.rs",
+    "xtask/tests/tidy.rs",
+];
+
+/// Words that only the crates that see rows may use: types that hold a row or an exact sum.
+const ROW_WORDS: [&str; 5] = ["LatticeRow", "PartialSum", "CodedTable", "RawValue", "CodedLabel"];
+
+#[test]
+fn crates_import_only_what_their_trust_zone_allows() {
+    let ours: BTreeSet<&str> = IMPORTS.iter().map(|(name, _)| *name).collect();
+    let members: BTreeSet<String> = manifests().iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(members, ours.iter().map(|name| (*name).to_owned()).collect(), "every crate has a zone");
+    for (name, manifest) in manifests() {
+        let allowed = IMPORTS.iter().find(|(known, _)| *known == name).expect("has a zone").1;
+        for dependency in keys(&manifest, "dependencies").into_iter().filter(|name| ours.contains(name.as_str())) {
+            assert!(allowed.contains(&dependency.as_str()), "{name} must not import {dependency}");
+        }
+    }
+}
+
+#[test]
+fn the_boundary_has_a_handful_of_dependencies() {
+    let (_, manifest) = manifests().into_iter().find(|(name, _)| name == "reticent-core").expect("exists");
+    assert_eq!(keys(&manifest, "dependencies"), CORE_DEPENDENCIES.map(str::to_owned).into());
+}
+
+#[test]
+fn nothing_that_ships_depends_on_the_testkit_or_turns_on_danger() {
+    for (name, manifest) in manifests() {
+        assert!(!keys(&manifest, "dependencies").contains("reticent-testkit"), "{name}");
+        let features = manifest["dependencies"].get("reticent-core").and_then(|core| core.get("features"));
+        assert!(features.is_none() || name == "reticent-testkit", "{name} asks for features of reticent-core");
+    }
+}
+
+#[test]
+fn only_tests_say_danger() {
+    for path in sources() {
+        let place = place(&path);
+        if place.contains("/tests/") && !place.starts_with("xtask/") || DANGER.contains(&place.as_str()) {
+            continue;
+        }
+        let text = read(&path);
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let says = line.contains("danger::") || line.contains("\"danger\"") || line.contains("seeded_session");
+            assert!(!says, "{place} says danger: {line}");
+        }
+    }
+    for place in DANGER {
+        assert!(read(&root().join(place)).contains("danger"), "{place} no longer says danger: take it off the list");
+    }
+}
+
+#[test]
+fn the_public_half_never_names_a_row() {
+    for path in sources().iter().filter(|path| place(path).starts_with("crates/reticent-fit/")) {
+        for word in ROW_WORDS {
+            assert!(!read(path).contains(word), "{} names {word}", place(path));
+        }
+    }
+}
+
+#[test]
+fn noise_is_added_in_one_place_and_the_ledger_charged_in_one() {
+    let says = |needle: &str| -> Vec<String> {
+        let of_crates = |path: &&PathBuf| {
+            place(path).contains("/src/") && place(path).starts_with("crates/") && !place(path).ends_with("/tests.rs")
+        };
+        let with = |path: &&PathBuf| {
+            // Tests stand last in a file.
+            let text = read(path);
+            text.split("#[cfg(test)]").next().expect("has a first part").contains(needle)
+        };
+        sources().iter().filter(of_crates).filter(with).map(|path| place(path)).collect()
+    };
+    assert_eq!(says(".add_noise("), ["crates/reticent-core/src/session.rs"]);
+    assert_eq!(says(".charge("), ["crates/reticent-core/src/session.rs"]);
+    assert_eq!(says(".exact_sum("), ["crates/reticent-core/src/session.rs"]);
+}
+
+#[test]
+fn every_file_opens_with_a_sentence() {
+    for path in sources() {
+        let text = read(&path);
+        let first = text.lines().next().unwrap_or_default();
+        assert!(first.starts_with("//! ") && first.len() > 20, "{} opens with {first:?}", place(&path));
+    }
+}
+
+#[test]
+fn every_method_has_a_page_and_formulas() {
+    let formulas = read(&root().join("docs/formulas.md"));
+    for entry in fs::read_dir(root().join("crates/reticent-fit/src/method")).expect("the folder of methods") {
+        let name = entry.expect("readable").path().file_stem().expect("a name").to_string_lossy().into_owned();
+        assert!(formulas.contains(&format!("method/{name}.rs")), "method {name} has no row in docs/formulas.md");
+        let page = root().join(format!("docs/methods/{}.md", name.replace('_', "-")));
+        assert!(page.exists(), "{} is missing", page.display());
+    }
+}
+
+#[test]
+fn the_table_of_formulas_points_at_code_that_exists() {
+    let formulas = read(&root().join("docs/formulas.md"));
+    let mut checked = 0;
+    for quoted in formulas.split('`').skip(1).step_by(2) {
+        let Some((path, name)) = quoted.split_once("::") else { continue };
+        if !path.ends_with(".rs") {
+            continue;
+        }
+        let text = read(&root().join(path));
+        let name = name.rsplit("::").next().expect("a name");
+        let defined = ["fn ", "const ", "struct ", "enum "].iter().any(|kind| text.contains(&format!("{kind}{name}")));
+        assert!(defined, "docs/formulas.md points at `{quoted}`, which is not there");
+        checked += 1;
+    }
+    assert!(checked >= 30, "the table was read: {checked}");
+}
+
+#[test]
+fn rows_of_formulas_named_in_code_exist() {
+    let formulas = read(&root().join("docs/formulas.md"));
+    for path in sources() {
+        let text = read(&path);
+        for (at, _) in text.match_indices("row F") {
+            let id: String = text[at + 4..].chars().take_while(char::is_ascii_alphanumeric).collect();
+            if id.len() > 1 && id[1..].chars().all(|digit| digit.is_ascii_digit()) {
+                assert!(formulas.contains(&format!("| {id} |")), "{} names row {id} of docs/formulas.md", place(&path));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_architecture_names_every_crate() {
+    let architecture = read(&root().join("ARCHITECTURE.md"));
+    for (name, _) in IMPORTS {
+        assert!(architecture.contains(&format!("`{name}`")), "ARCHITECTURE.md does not name {name}");
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_owned()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn place(path: &Path) -> String {
+    path.strip_prefix(root()).expect("in the repository").to_string_lossy().replace('\\', "/")
+}
+
+/// Name and manifest of every crate.
+fn manifests() -> Vec<(String, toml::Table)> {
+    let crates = fs::read_dir(root().join("crates")).expect("the folder of crates");
+    let mut paths: Vec<PathBuf> = crates.map(|entry| entry.expect("readable").path().join("Cargo.toml")).collect();
+    paths.push(root().join("xtask/Cargo.toml"));
+    let parse = |path: &PathBuf| {
+        let manifest: toml::Table = read(path).parse().expect("a manifest is TOML");
+        (manifest["package"]["name"].as_str().expect("a name").to_owned(), manifest)
+    };
+    paths.iter().map(parse).collect()
+}
+
+fn keys(manifest: &toml::Table, section: &str) -> BTreeSet<String> {
+    let table = manifest.get(section).and_then(toml::Value::as_table);
+    table.into_iter().flat_map(|table| table.keys().cloned()).collect()
+}
+
+/// Every Rust file of the repository.
+fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates"), root().join("xtask")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("readable") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 40, "the repository was walked");
+    found
+}
