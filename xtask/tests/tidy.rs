@@ -81,7 +81,7 @@ fn only_tests_say_danger() {
 
 #[test]
 fn the_public_half_never_names_a_row() {
-    for path in sources().iter().filter(|path| place(path).starts_with("crates/reticent-fit/")) {
+    for path in sources().iter().filter(|path| place(path).starts_with("crates/reticent-fit/src/")) {
         for word in ROW_WORDS {
             assert!(!read(path).contains(word), "{} names {word}", place(path));
         }

@@ -59,14 +59,9 @@ fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Fail
     Ok(table)
 }
 
-/// The ledger that pays for a table: the one that was named, or one beside the data file that is made when it is missing.
-fn open_ledger(named: Option<&Path>, data: &Path, claimed: &Relation) -> Result<(PathBuf, LedgerFile), Failure> {
-    if let Some(path) = named {
-        return Ok((path.to_owned(), LedgerFile::open(path)?));
-    }
-    let path = ledger_beside(data);
-    let ledger = LedgerFile::open_or_create(&path, &[claimed.clone()].into())?;
-    Ok((path, ledger))
+/// The ledger beside a data file, which is made when it is missing.
+fn open_ledger_beside(data: &Path, claimed: &Relation) -> Result<LedgerFile, Failure> {
+    Ok(LedgerFile::open_or_create(&ledger_beside(data), &[claimed.clone()].into())?)
 }
 
 /// A link to a table shares the ledger of the table itself.

@@ -10,6 +10,7 @@ use reticent_core::engine::EngineError;
 use reticent_core::ledger::LedgerError;
 use reticent_core::session::SessionError;
 use reticent_curator::ledger_file::LedgerFileError;
+use reticent_curator::memory_engine::OutOfMemory;
 use reticent_curator::source::SourceError;
 
 /// A failure by who can mend it. Messages hold public facts only.
@@ -57,6 +58,12 @@ impl From<SourceError> for Failure {
     }
 }
 
+impl From<OutOfMemory> for Failure {
+    fn from(error: OutOfMemory) -> Self {
+        Self::InputOutput(error.to_string())
+    }
+}
+
 impl From<LedgerFileError> for Failure {
     fn from(error: LedgerFileError) -> Self {
         if matches!(error, LedgerFileError::BudgetIsSet { .. }) {
@@ -84,7 +91,7 @@ impl From<SessionError> for Failure {
             SessionError::Ledger(error) => error.into(),
             SessionError::Engine(error @ EngineError(_)) => Self::InputOutput(error.to_string()),
             SessionError::Entropy(error) => Self::InputOutput(error.to_string()),
-            error @ (SessionError::WrongGrant { .. } | SessionError::WrongUnit { .. }) => {
+            error @ (SessionError::WrongGrant { .. } | SessionError::WrongUnit { .. } | SessionError::ForeignGrant) => {
                 Self::Usage(error.to_string())
             }
         }

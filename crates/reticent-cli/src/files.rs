@@ -1,7 +1,7 @@
 //! Files that are written whole or not at all.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -17,15 +17,12 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Fails when the place is one of `inputs`: a result must not replace what it was made from.
+    /// Fails when the place is one of `inputs`, there already or yet to be made: a result must not replace what it was
+    /// made from, nor the ledger that paid for it.
     pub(crate) fn create_beside(place: &Path, inputs: &[&Path]) -> Result<Self, Failure> {
-        let same = |input: &&&Path| match (place.canonicalize(), input.canonicalize()) {
-            (Ok(place), Ok(input)) => place == input,
-            (Err(_), _) | (_, Err(_)) => false,
-        };
-        if let Some(input) = inputs.iter().find(same) {
+        if let Some(input) = inputs.iter().find(|input| resolve(place) == resolve(input)) {
             return Err(Failure::Usage(format!(
-                "--out {} would replace the input {}; choose another place for the result",
+                "--out {} would replace {}, which this command reads or charges; choose another place for the result",
                 place.display(),
                 input.display()
             )));
@@ -40,6 +37,12 @@ impl OutputFile {
         };
         if place.is_dir() {
             return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
+        }
+        let mut magic = [0; SQLITE_MAGIC.len()];
+        let is_database = fs::File::open(place).and_then(|mut file| file.read_exact(&mut magic)).is_ok();
+        if is_database && magic == *SQLITE_MAGIC {
+            let message = "is a database, perhaps a ledger, and is not replaced; choose another place for the result";
+            return Err(Failure::Usage(format!("{} {message}", place.display())));
         }
         let folder = match place.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -65,11 +68,20 @@ impl OutputFile {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::input_output("writing the result", &self.place, &error);
         self.temporary.as_file().sync_all().map_err(failed)?;
-        let place = self.place.clone();
-        self.temporary
-            .persist(&place)
-            .map(drop)
-            .map_err(|error| Failure::input_output("writing the result", &place, &error.error))
+        match self.temporary.persist(&self.place) {
+            // The name must be as durable as the contents.
+            Ok(_) => sync_folder(&self.place)
+                .map_err(|error| Failure::input_output("making the result durable", &self.place, &error)),
+            Err(error) => {
+                // The contents are complete and may be paid for: keep them under their temporary name.
+                let kept = error.file.keep().map_or_else(
+                    |_| String::new(),
+                    |(_, path)| format!("; the complete result is in {}", path.display()),
+                );
+                let message = format!("{}: writing the result: {}{kept}", self.place.display(), error.error);
+                Err(Failure::InputOutput(message))
+            }
+        }
     }
 
     pub(crate) fn write_and_finish(mut self, text: &str) -> Result<(), Failure> {
@@ -91,6 +103,36 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
     String::from_utf8(bytes)
         .map_err(|_| Failure::Usage(format!("{}: not a {what}: it is not UTF-8 text", path.display())))
 }
+
+/// Writes a result that was paid for to stdout, or to stderr when stdout does not take it.
+pub(crate) fn print_or_rescue(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| {
+        // Nothing is left to be done when stderr is closed too.
+        let _ = io::stderr().write_all(text.as_bytes());
+        Failure::InputOutput(format!("writing to stdout: {error}; the result is above"))
+    })
+}
+
+/// A path that can be compared with another: of the file itself, or of its place when there is no file yet.
+fn resolve(path: &Path) -> PathBuf {
+    let parent = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    };
+    let in_folder = || Some(parent.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
+}
+
+fn sync_folder(place: &Path) -> io::Result<()> {
+    match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => fs::File::open(folder)?.sync_all(),
+        Some(_) | None => fs::File::open(".")?.sync_all(),
+    }
+}
+
+/// The first bytes of every SQLite database.
+const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Writes a result to stdout. A closed pipe is the reader's choice, not an error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {

@@ -229,7 +229,7 @@ impl From<QueryShape> for ShapeDocument {
 ///
 /// `||weights||_2 <= 65535`, so that by Cauchy-Schwarz every partial sum of `weights · row` stays below `2^31` for a row of
 /// norm at most 32767: a 32-bit dot product is exact in any order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PassWeights {
     weights: Vec<i16>,
     /// A power of two: `weight ≈ step · weights[j]`.

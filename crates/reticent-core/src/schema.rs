@@ -153,6 +153,13 @@ pub struct SchemaProblem {
     pub message: String,
 }
 
+/// The most categories of one feature: a stored code has 16 bits, and 0 is "other".
+pub const CATEGORIES_MAX: usize = u16::MAX as usize;
+/// The smallest bound on a row's norm: below it nothing would be left of a row but rounding.
+pub const ROW_NORM_MIN: f64 = 1e-6;
+/// The smallest span of bounds, next to their size: closer bounds are one number in 64-bit arithmetic.
+pub const SPAN_MIN: f64 = 1e-9;
+
 /// Name of the bucket for every value of a categorical feature that is not declared.
 pub const OTHER: &str = "other";
 /// The declared maximum number of rows when the schema does not say: `2^31`.
@@ -378,9 +385,12 @@ impl Problems {
             }
         }
         if let Some(norm) = privacy.row_norm
-            && !(norm > 0.0 && norm <= BOUND_MAX)
+            && !(ROW_NORM_MIN..=BOUND_MAX).contains(&norm)
         {
-            self.add("privacy.row_norm", format!("is {norm}; write a finite number above 0, or leave it out"));
+            self.add(
+                "privacy.row_norm",
+                format!("is {norm}; write a number from {ROW_NORM_MIN:e} to {BOUND_MAX:e}, or leave it out"),
+            );
         }
     }
 
@@ -473,6 +483,10 @@ impl Problems {
                     }
                 }
                 self.check_distinct(&list, categories.iter(), "category");
+                if categories.len() > CATEGORIES_MAX {
+                    let message = format!("has {} categories; at most {CATEGORIES_MAX} are possible", categories.len());
+                    self.add(&list, message);
+                }
                 if *missing > categories.len() {
                     let message = format!("{missing} is past the last category, {}", categories.len());
                     self.add(format!("{place}.missing"), message);
@@ -533,9 +547,9 @@ impl Problems {
             format!("[{low:e}, {high:e}] is beyond {BOUND_MAX:e}; write the smallest and the largest plausible value")
         } else if low > high {
             format!("[{low}, {high}] has the larger number first; write [{high}, {low}]")
-        } else if high <= low {
+        } else if high - low <= SPAN_MIN * low.abs().max(high.abs()).max(1e-90) {
             format!(
-                "[{low}, {high}] leaves room for one value only; write the smallest and the largest plausible value"
+                "[{low}, {high}] leaves room for one value only, or nearly so; write the smallest and the largest plausible value"
             )
         } else {
             return true;

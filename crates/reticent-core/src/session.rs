@@ -5,6 +5,8 @@
 //! ```
 //! A [`Grant`] can only come out of [`Session::pay`], is consumed by the release it pays for, and fits one shape of query.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use thiserror::Error;
 
 use crate::adjacency::{PrivacyUnit, Relation};
@@ -22,11 +24,14 @@ pub struct Session<'a> {
     ledger: &'a mut dyn LedgerStore,
     noise: NoiseSource,
     claimed: Relation,
+    /// Number of this session in the process: a grant of another one is worth nothing here.
+    number: u64,
 }
 
 /// The right to one release: paid for, not yet used.
 #[must_use = "a grant is paid for"]
 pub struct Grant {
+    session: u64,
     shape: QueryShape,
     noise_scale: NoiseScale,
 }
@@ -51,6 +56,9 @@ pub enum SessionError {
         /// What was asked.
         asked: Box<QueryShape>,
     },
+    /// The grant was paid for in another session, perhaps to another ledger: a mistake in a method's code.
+    #[error("a grant is worth nothing outside the session that paid for it")]
+    ForeignGrant,
     /// Rows were capped for another unit than the claim is about.
     #[error("the rows were read with privacy unit {read}, and the claim is about {claimed}; read them with one schema")]
     WrongUnit {
@@ -90,7 +98,9 @@ impl<'a> Session<'a> {
             let promised = promised.keys().map(Relation::to_string).collect::<Vec<_>>().join(", ");
             return Err(LedgerError::from(Refusal::NotPromised { claimed, promised }).into());
         }
-        Ok(Self { engine, ledger, noise, claimed })
+        static SESSIONS: AtomicU64 = AtomicU64::new(0);
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { engine, ledger, noise, claimed, number })
     }
 
     /// The relation that the claim is about.
@@ -106,10 +116,15 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`SessionError::Ledger`]: refused or not written; nothing was spent.
     pub fn pay(&mut self, request: &Request) -> Result<Vec<Grant>, SessionError> {
+        if let Some(other) = request.releases.iter().find(|release| release.shape.unit() != &self.claimed.unit) {
+            let (read, claimed) = (self.claimed.unit.clone(), other.shape.unit().clone());
+            return Err(SessionError::WrongUnit { read, claimed });
+        }
         self.ledger.charge(request)?;
+        let session = self.number;
         let grants = |release: &PlannedRelease| {
             let (shape, noise_scale) = (release.shape.clone(), release.noise_scale);
-            (0..release.times).map(move |_| Grant { shape: shape.clone(), noise_scale })
+            (0..release.times).map(move |_| Grant { session, shape: shape.clone(), noise_scale })
         };
         Ok(request.releases.iter().flat_map(grants).collect())
     }
@@ -124,6 +139,9 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`SessionError`]; the grant is used up in every case.
     pub fn release(&mut self, grant: Grant, query: &SumQuery) -> Result<Release, SessionError> {
+        if grant.session != self.number {
+            return Err(SessionError::ForeignGrant);
+        }
         if &grant.shape != query.shape() {
             let (granted, asked) = (Box::new(grant.shape), Box::new(query.shape().clone()));
             return Err(SessionError::WrongGrant { granted, asked });

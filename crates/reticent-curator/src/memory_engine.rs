@@ -31,6 +31,20 @@ struct Lattice {
     steps: Vec<f32>,
 }
 
+/// The table does not fit. An aborting allocation would print its size, and with it the number of rows.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "not enough memory for the encoded table; use a machine with more memory, or list fewer features or categories"
+)]
+pub struct OutOfMemory;
+
+fn zeros<T: Default + Clone>(length: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(length).map_err(|_| OutOfMemory)?;
+    zeros.resize(length, T::default());
+    Ok(zeros)
+}
+
 /// Rows that one task adds up: enough to hide the cost of a task, few enough to share out.
 const BLOCK_ROWS: usize = 2048;
 
@@ -51,27 +65,35 @@ impl MemoryEngine {
         Self { table, block_rows, lattice: Mutex::new(None) }
     }
 
-    fn lattice_of(&self, encoding: &Arc<Encoding>) -> Arc<Lattice> {
+    /// Puts the rows on the lattice of an encoding, so that a table too large for the memory fails before anything is paid.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], the same for every table.
+    pub fn prepare(&self, encoding: &Arc<Encoding>) -> Result<(), OutOfMemory> {
+        self.lattice_of(encoding).map(drop)
+    }
+
+    fn lattice_of(&self, encoding: &Arc<Encoding>) -> Result<Arc<Lattice>, OutOfMemory> {
         // A panic while the lock was held cannot have left half a lattice: it is replaced whole.
         let mut cached = self.lattice.lock().unwrap_or_else(PoisonError::into_inner);
         match &*cached {
             Some(lattice) if Arc::ptr_eq(&lattice.encoding, encoding) || lattice.encoding == *encoding => {
-                lattice.clone()
+                Ok(lattice.clone())
             }
             Some(_) | None => {
-                let lattice = Arc::new(self.encode(encoding.clone()));
+                let lattice = Arc::new(self.encode(encoding.clone())?);
                 *cached = Some(lattice.clone());
-                lattice
+                Ok(lattice)
             }
         }
     }
 
-    fn encode(&self, encoding: Arc<Encoding>) -> Lattice {
+    fn encode(&self, encoding: Arc<Encoding>) -> Result<Lattice, OutOfMemory> {
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
         let (rows, columns) = (self.table.rows(), encoding.coding().columns().len());
         let stride = columns.next_multiple_of(LANES);
-        let mut features = vec![0i16; rows * stride];
-        let mut steps = vec![0f32; rows];
+        let mut features = zeros::<i16>(rows.checked_mul(stride).ok_or(OutOfMemory)?)?;
+        let mut steps = zeros::<f32>(rows)?;
         features
             .par_chunks_mut(stride * self.block_rows)
             .zip(steps.par_chunks_mut(self.block_rows))
@@ -83,7 +105,7 @@ impl MemoryEngine {
                     *step = encoding.encode_codes(codes, &mut scratch, &mut row[..columns]);
                 }
             });
-        Lattice { encoding, columns, stride, features, steps }
+        Ok(Lattice { encoding, columns, stride, features, steps })
     }
 
     fn sum_block(
@@ -116,7 +138,7 @@ impl Engine for MemoryEngine {
     }
 
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
-        let lattice = self.lattice_of(query.encoding());
+        let lattice = self.lattice_of(query.encoding()).map_err(|error| EngineError(Box::new(error)))?;
         let sum = lattice
             .features
             .par_chunks(lattice.stride * self.block_rows)

@@ -29,6 +29,7 @@ impl CodedTable {
     pub fn read(source: TableSource, schema: &Schema, progress: &mut dyn FnMut(u64)) -> Result<Self, SourceError> {
         let mut table = Self::empty(schema);
         let mut rows_of_unit: HashMap<Box<[u8]>, u32> = HashMap::new();
+        let mut fits = true;
         source.for_each_row(progress, &mut |row| {
             let keep = match &table.unit {
                 PrivacyUnit::Row => true,
@@ -39,11 +40,14 @@ impl CodedTable {
                     *rows <= *rows_max
                 }
             };
-            if keep {
-                table.push(row.cells, row.label);
+            if keep && fits {
+                fits = table.reserve_row();
+                if fits {
+                    table.push(row.cells, row.label);
+                }
             }
         })?;
-        Ok(table)
+        if fits { Ok(table) } else { Err(SourceError::OutOfMemory) }
     }
 
     /// A table without rows.
@@ -51,6 +55,12 @@ impl CodedTable {
     pub fn empty(schema: &Schema) -> Self {
         let (coding, unit) = (Coding::of(schema), schema.privacy().unit.clone());
         Self { coding, unit, codes: Vec::new(), labels: Vec::new() }
+    }
+
+    /// Makes room for a row; says whether there is any. An aborting allocation would print its size, and with it the number
+    /// of rows.
+    fn reserve_row(&mut self) -> bool {
+        self.codes.try_reserve(self.coding.slots()).is_ok() && self.labels.try_reserve(1).is_ok()
     }
 
     /// Appends one row.

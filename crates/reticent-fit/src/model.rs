@@ -3,6 +3,7 @@
 use reticent_core::encoding::{Coding, Column, Encoding, symlog};
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::certificate::Certificate;
@@ -196,6 +197,12 @@ impl Model {
             schema: document.schema,
             certificate: document.certificate,
         })
+    }
+
+    /// SHA-256 of the model file's text.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        Sha256::digest(self.to_json()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The model file's text.

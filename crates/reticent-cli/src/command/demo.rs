@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use reticent_core::ledger::LedgerStore;
 use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
+use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::public_table::PublicTable;
 use reticent_fit::evaluate::{Evaluation, public};
 use reticent_fit::public_fit;
 use serde_json::json;
 
 use super::evaluate::{evaluate_public, read_public};
-use super::{data_name, fit, ledger_beside, open_private};
+use super::{data_name, fit, ledger_beside, open_private, read_private};
 use crate::args::{AverageName, DemoArguments, FitRequest, MethodName};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
@@ -50,8 +51,8 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
 
     let ledger_path = ledger_beside(&files.training);
     let mut ledger = LedgerFile::open_or_create(&ledger_path, &[schema.relation()].into())?;
-    let source = open_private(&files.training, &schema)?;
-    let private = fit::fit(source, &data_name(&files.training), &request, &schema, &mut ledger)?;
+    let engine = MemoryEngine::new(read_private(open_private(&files.training, &schema)?, &schema)?);
+    let private = fit::fit(&engine, &data_name(&files.training), &request, &schema, &mut ledger)?;
     OutputFile::create(&files.model)?.write_and_finish(&private.to_json())?;
     // The demo's table is public.
     let training = read_public(&files.training, &schema)?;

@@ -8,6 +8,7 @@ use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::Epsilon;
+use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
@@ -16,7 +17,7 @@ use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
 use serde_json::json;
 
-use super::{data_name, open_ledger, open_private, read_model, read_private};
+use super::{data_name, open_ledger_beside, open_private, read_model, read_private};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, progress, report};
@@ -52,7 +53,12 @@ pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, F
 fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Model) -> Result<(), Failure> {
     let schema = &model.schema;
     let source = open_private(&arguments.data, schema)?;
-    let (path, mut ledger) = open_ledger(arguments.ledger.as_deref(), &arguments.data, &schema.relation())?;
+    let named = arguments.ledger.as_deref().map(LedgerFile::open).transpose()?;
+    let engine = MemoryEngine::new(read_private(source, schema)?);
+    let mut ledger = match named {
+        Some(ledger) => ledger,
+        None => open_ledger_beside(&arguments.data, &schema.relation())?,
+    };
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let delta =
@@ -65,7 +71,7 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Mod
     let columns = coding.columns().len();
     let bound = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
     let encoding = Arc::new(Encoding::plain(coding, NormRule::Clip(bound)));
-    let engine = MemoryEngine::new(read_private(source, schema)?);
+    engine.prepare(&encoding)?;
     let mut session = Session::open(&engine, &mut ledger, schema.relation())?;
     let mut request = plan.request(&data_name(&arguments.data), schema);
     "evaluate".clone_into(&mut request.purpose);
@@ -73,7 +79,8 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Mod
     let evaluation = private::evaluate(&mut session, grants, &plan, &encoding, &model.weights(&encoding))?;
     drop(session);
 
-    let account = ledger.account()?;
+    // The figures are paid for: whatever happens to the ledger or to stdout from here on, they are shown.
+    let account = ledger.account();
     if arguments.json {
         let mut document = report::evaluation_json(&evaluation);
         document["privacy"] = json!({
@@ -82,8 +89,11 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Mod
             "delta": delta,
             "mu": request.price_up(&plan.claim.relation).map(reticent_core::units::MuSquared::mu_up),
         });
-        document["ledger"] = report::account_json(&path, &account, Some(delta));
-        return files::print(&format!("{document:#}\n"));
+        document["ledger"] = account
+            .map_or(serde_json::Value::Null, |account| report::account_json(ledger.path(), &account, Some(delta)));
+        return files::print_or_rescue(&format!("{document:#}\n"));
     }
-    files::print(&format!("{}\n{}", report::evaluation(&evaluation), report::account(&path, &account, delta)))
+    let account =
+        account.map_or_else(|error| format!("{error}\n"), |account| report::account(ledger.path(), &account, delta));
+    files::print_or_rescue(&format!("{}\n{account}", report::evaluation(&evaluation)))
 }

@@ -5,13 +5,12 @@ use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::memory_engine::MemoryEngine;
-use reticent_curator::source::TableSource;
 use reticent_fit::certificate::{Certificate, LedgerReference};
 use reticent_fit::method::noisy_gd;
 use reticent_fit::model::Model;
 use serde_json::json;
 
-use super::{data_name, open_ledger, open_private, plan, read_private, read_schema};
+use super::{data_name, ledger_beside, open_ledger_beside, open_private, plan, read_private, read_schema};
 use crate::args::{FitArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::OutputFile;
@@ -21,18 +20,25 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     // Everything that can fail without the rows fails first: it must cost nothing.
     let mut inputs = vec![arguments.data.as_path(), &arguments.request.schema];
     inputs.extend(arguments.request.init.as_deref());
-    inputs.extend(arguments.ledger.as_deref());
+    let beside = ledger_beside(&arguments.data);
+    inputs.push(arguments.ledger.as_deref().unwrap_or(&beside));
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let schema = read_schema(&arguments.request.schema)?;
     let (_, _) = plan::plan(&arguments.request, &schema)?;
     let source = open_private(&arguments.data, &schema)?;
-    let (ledger_path, mut ledger) = open_ledger(arguments.ledger.as_deref(), &arguments.data, &schema.relation())?;
-    let model = fit(source, &data_name(&arguments.data), &arguments.request, &schema, &mut ledger)?;
+    let named = arguments.ledger.as_deref().map(LedgerFile::open).transpose()?;
+    let engine = MemoryEngine::new(read_private(source, &schema)?);
+    // Only a table that can be read gets a ledger beside it.
+    let mut ledger = match named {
+        Some(ledger) => ledger,
+        None => open_ledger_beside(&arguments.data, &schema.relation())?,
+    };
+    let model = fit(&engine, &data_name(&arguments.data), &arguments.request, &schema, &mut ledger)?;
 
     let text = model.to_json();
     if let Err(failure) = out.write_and_finish(&text) {
         // It is paid for: rather on the terminal than lost.
-        files::print(&text)?;
+        files::print_or_rescue(&text)?;
         return Err(failure);
     }
     let account = ledger.account()?;
@@ -40,7 +46,7 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
         let document = json!({
             "model": arguments.out,
             "certificate": model.certificate,
-            "ledger": report::account_json(&ledger_path, &account, Some(arguments.request.delta)),
+            "ledger": report::account_json(ledger.path(), &account, Some(arguments.request.delta)),
         });
         return files::print(&format!("{document:#}\n"));
     }
@@ -49,23 +55,23 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
         "{}\nModel: {}\n{}",
         report::claim(certificate),
         arguments.out.display(),
-        report::account(&ledger_path, &account, arguments.request.delta)
+        report::account(ledger.path(), &account, arguments.request.delta)
     ))
 }
 
-/// Reads the rows, pays, fits.
+/// Pays and fits.
 pub(super) fn fit(
-    source: TableSource,
+    engine: &MemoryEngine,
     data: &str,
     request: &FitRequest,
     schema: &Schema,
     ledger: &mut LedgerFile,
 ) -> Result<Model, Failure> {
     let (plan, checked) = plan::plan(request, schema)?;
-    let engine = MemoryEngine::new(read_private(source, schema)?);
+    engine.prepare(checked.encoding())?;
     let paid = plan.request(data, schema);
 
-    let mut session = Session::open(&engine, ledger, schema.relation())?;
+    let mut session = Session::open(engine, ledger, schema.relation())?;
     let grants = session.pay(&paid)?;
     let bar = progress::passes(grants.len() as u64);
     let fitted = noisy_gd::fit(&checked, &plan, schema, &mut session, grants, &mut |_| bar.inc(1))?;

@@ -26,7 +26,7 @@ fn assert_absorbed(dirty: &[u8], plain: &[u8]) {
         certificate["ledger"]["id"] = "".into();
         // Both runs are compared with a run on the usual table.
         let usual = Folder::with_table();
-        assert_eq!(stdout, usual.succeed(FIT));
+        assert_eq!(folder.masked(&stdout), usual.masked(&usual.succeed(FIT)));
         let mut expected = usual.json("model.json")["certificate"].take();
         expected["ledger"]["id"] = "".into();
         assert_eq!(certificate, expected);
@@ -229,7 +229,7 @@ fn a_missing_column_is_named_with_those_that_are_there() {
     let folder = Folder::new();
     let csv = String::from_utf8(Table::usual().csv()).expect("UTF-8").replacen("dose", "doses", 1);
     folder.write("table.csv", csv);
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @r#"error: table.csv has no column "dose", which the schema lists as a feature with bounds; did you mean "doses"?; its columns are "patient", "age", "doses", "ward", "comment", "outcome"; mend the name in the schema or give the right file"#);
     let predict = folder.refuse(3, "predict --model model.json --data table.csv --out p.csv");
     assert!(predict.contains("has no column \"dose\""), "{predict}");
     let evaluate = folder.refuse(3, "evaluate --model model.json --data table.csv --public");
@@ -240,7 +240,7 @@ fn a_missing_column_is_named_with_those_that_are_there() {
 fn a_missing_target_is_an_error_for_a_fit_only() {
     let folder = Folder::new();
     folder.write("table.csv", "age,dose,ward\n20,100,north\n");
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @r#"error: table.csv has no column "outcome", which the schema names as the target with classes; its columns are "age", "dose", "ward"; mend the name in the schema or give the right file"#);
     folder.succeed("predict --model model.json --data table.csv --out p.csv");
 }
 
@@ -248,7 +248,7 @@ fn a_missing_target_is_an_error_for_a_fit_only() {
 fn a_duplicate_column_is_an_error_only_if_the_schema_uses_it() {
     let folder = Folder::new();
     folder.write("table.csv", format!("age,dose,ward,age,outcome\n20,100,{CANARY},30,no\n"));
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @r#"error: table.csv has more than one column "age", which the schema lists as a feature with bounds; rename or remove all but one of them in the file"#);
     folder.write("table.csv", "age,dose,x,ward,x,outcome\n20,100,1,south,2,no\n");
     folder.succeed(FIT);
 }
@@ -257,7 +257,7 @@ fn a_duplicate_column_is_an_error_only_if_the_schema_uses_it() {
 fn an_empty_file_lacks_its_header() {
     let folder = Folder::new();
     folder.write("table.csv", "");
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @"error: table.csv is empty, but a header line is expected; give the complete file, or write header = false and columns = [..] under [table] in the schema if it has no header");
     for packed in [gzip(b""), xz(b""), zstd(b"")] {
         folder.write("table.csv", packed);
         folder.refuse(3, FIT);
@@ -269,7 +269,7 @@ fn an_empty_file_lacks_its_header() {
 fn a_row_in_place_of_the_header_is_not_quoted() {
     let folder = Folder::new();
     folder.write("table.csv", format!("20,100,{CANARY},no\n30,200,north,yes\n"));
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @"error: none of the schema's columns is in the first line of table.csv; either the schema belongs to another table, or the file has no header: then write header = false and columns = [..] under [table] in the schema");
     folder.write("table.csv", format!("age,{CANARY},100,no\n"));
     let message = folder.refuse(3, FIT);
     assert!(message.contains("has no column"), "{message}");
@@ -282,7 +282,7 @@ fn another_delimiter_is_guessed() {
         "table.csv",
         Table::usual().csv().iter().map(|byte| if *byte == b',' { b';' } else { *byte }).collect::<Vec<_>>(),
     );
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @r#"error: none of the schema's columns is in the first line of table.csv; it has no ',', but it has ';': probably the schema needs delimiter = ";" under [table]"#);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn the_schema_of_another_table_is_refused() {
     let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"income\"\nclasses = [0, 1]\n\
                   [features]\nhours = { bounds = [0, 100] }\nsex = { categories = [\"f\", \"m\"] }\n";
     folder.write("schema.toml", schema);
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @"error: none of the schema's columns is in the first line of table.csv; either the schema belongs to another table, or the file has no header: then write header = false and columns = [..] under [table] in the schema");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_header_unlike_the_declared_one_is_refused() {
     let folder = Folder::with_table();
     let columns = HEADER.map(|name| format!("{name:?}")).join(", ").replace("\"ward\"", "\"station\"");
     folder.write("schema.toml", format!("[table]\ncolumns = [{columns}, \"ward\"]\n{}", crate::support::SCHEMA));
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @"error: the header of table.csv has 6 columns, but table.columns in the schema has 7; mend table.columns, or leave it out to use the file's header");
 }
 
 #[test]
@@ -313,7 +313,24 @@ fn a_parquet_column_of_a_type_that_cannot_fit_is_refused() {
         ("outcome", text(["yes", "no"])),
     ];
     folder.write("table.csv", parquet_of(columns));
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    let message = folder.refuse(3, FIT);
+    for part in [
+        "column \"age\" of table.csv has the Parquet type Utf8",
+        "a number, a boolean, a date or a time",
+        "mend the schema",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+#[ignore = "source/error.rs, ColumnType: the sentence runs \"but it the schema lists as\""]
+fn the_message_about_a_parquet_type_is_a_sentence() {
+    let folder = Folder::new();
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    folder.write("table.csv", parquet_of(["age", "dose", "ward", "outcome"].map(|name| (name, text.clone()))));
+    let message = folder.refuse(3, FIT);
+    assert!(!message.contains("it the schema"), "{message}");
 }
 
 /// Whatever was read before the break is thrown away, and the ledger is not charged.
@@ -344,7 +361,12 @@ fn truncated_files_are_refused() {
             folder.refuse(3, "evaluate --model whole.json --data table.csv --epsilon 1 --ledger l.ledger --json");
         }
     }
-    assert_snapshot!(messages, @"");
+    assert_snapshot!(messages, @r"
+    gzip: error: table.csv is cut short: its gzip data stop before their end; copy or download it again
+    xz: error: table.csv is cut short: its xz data stop before their end; copy or download it again
+    zstd: error: table.csv is cut short: its zstd data stop before their end; copy or download it again
+    Parquet: error: table.csv is cut short: its Parquet data stop before their end; copy or download it again
+    ");
     assert!(folder.spent("l.ledger") <= 0.0);
 }
 
@@ -362,18 +384,26 @@ fn damaged_files_are_refused() {
     folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
     let table = Table::of(5_000);
     let mut messages = String::new();
-    for (name, mut packed) in [
-        ("gzip", gzip(&table.csv())),
-        ("xz", xz(&table.csv())),
-        ("zstd", zstd(&table.csv())),
-        ("Parquet", table.parquet()),
+    // Of Parquet the footer is damaged: its pages have no checksum, so a value that is overwritten is another value.
+    let parquet = table.parquet();
+    let length = parquet.last_chunk::<8>().expect("length and mark").first_chunk::<4>().expect("the length");
+    let footer = parquet.len() - 8 - u32::from_le_bytes(*length) as usize;
+    for (name, mut packed, from) in [
+        ("gzip", gzip(&table.csv()), 5000),
+        ("xz", xz(&table.csv()), 5000),
+        ("zstd", zstd(&table.csv()), 5000),
+        ("Parquet", parquet, footer),
     ] {
-        let middle = packed.len() / 2;
-        packed[middle..middle + 64].fill(0xff);
+        packed[from..from + 64].fill(0xff);
         folder.write("table.csv", packed);
         messages.push_str(&format!("{name}: {}", folder.refuse(3, FIT_WITH_LEDGER)));
     }
-    assert_snapshot!(messages, @"");
+    assert_snapshot!(messages, @r"
+    gzip: error: table.csv is damaged (corrupt deflate stream): its gzip data cannot be decoded; copy it again or write it anew
+    xz: error: table.csv is damaged (lzma data error): its xz data cannot be decoded; copy it again or write it anew
+    zstd: error: table.csv is damaged (Restored data doesn't match checksum): its zstd data cannot be decoded; copy it again or write it anew
+    Parquet: error: table.csv is damaged: its Parquet data cannot be decoded; copy it again or write it anew
+    ");
     assert!(folder.spent("l.ledger") <= 0.0);
 }
 
@@ -381,15 +411,15 @@ fn damaged_files_are_refused() {
 fn other_kinds_of_files_are_named() {
     let folder = Folder::new();
     folder.write("table.csv", b"PK\x03\x04\x14\x00\x00\x00\x08\x00SECRETCELL42");
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @"error: table.csv is a zip archive or an office document, which is not read; unpack it, or save the sheet as CSV");
     folder.write("table.csv", "\u{feff}age".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
-    assert_snapshot!(folder.refuse(3, FIT), @"");
+    assert_snapshot!(folder.refuse(3, FIT), @"error: table.csv is text in UTF-16, which is not read; save it as UTF-8");
 }
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let folder = Folder::new();
-    assert_snapshot!(folder.refuse(5, FIT), @"");
+    assert_snapshot!(folder.refuse(5, FIT), @"error: there is no file table.csv; check the spelling and the directory");
     std::fs::create_dir(folder.path("table.csv")).expect("a folder");
-    assert_snapshot!(folder.refuse(5, FIT), @"");
+    assert_snapshot!(folder.refuse(5, FIT), @"error: table.csv is a directory; name one CSV or Parquet file");
 }

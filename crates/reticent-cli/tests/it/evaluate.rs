@@ -47,7 +47,25 @@ fn exact_figures_are_those_of_their_definitions() {
 fn public_figures_are_printed_and_touch_no_ledger() {
     let folder = folder_of(&Table::usual());
     let before = folder.files();
-    assert_snapshot!(folder.succeed(&PUBLIC.replace(" --json", "")), @"");
+    assert_snapshot!(folder.succeed(&PUBLIC.replace(" --json", "")), @r"
+    Rows             400
+    Accuracy      0.8950
+    AUC           0.9648
+    Log loss      0.3066
+
+    Calibration (mean gap 0.1067):
+      probability      rows  predicted   observed
+      0.000..0.100    12.2%     0.0565     0.0000
+      0.100..0.200    13.8%     0.1453     0.0000
+      0.200..0.300     7.5%     0.2508     0.0333
+      0.300..0.400     7.2%     0.3516     0.1724
+      0.400..0.500     6.2%     0.4457     0.4400
+      0.500..0.600     7.8%     0.5543     0.6129
+      0.600..0.700     8.0%     0.6577     0.8125
+      0.700..0.800     9.5%     0.7548     0.8158
+      0.800..0.900    13.2%     0.8568     1.0000
+      0.900..1.000    14.5%     0.9415     1.0000
+    ");
     assert!(folder.files() == before);
 }
 
@@ -87,7 +105,11 @@ fn bought_figures_are_printed_with_their_error() {
     let text = folder.succeed(PRIVATE);
     let masked: String = text.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect();
     let head: Vec<&str> = masked.lines().take(3).collect();
-    assert_snapshot!(head.join("\n"), @"");
+    assert_snapshot!(head.join("\n"), @r"
+    Accuracy      #.####  ± #.#### (noise)
+    AUC           #.####  ± #.#### (noise)
+    Log loss      #.####  ± #.#### (noise)
+    ");
     assert!(!text.contains("Rows "), "{text}");
     assert!(text.contains("this table has paid mu"), "{text}");
 }
@@ -112,7 +134,7 @@ fn without_any_delta_one_is_asked_for() {
     folder.write("model.json", public.to_string());
     let message = folder.run("evaluate --model model.json --data table.csv --epsilon 1");
     assert_eq!(message.code, 2);
-    assert_snapshot!(message.stderr, @"");
+    assert_snapshot!(message.stderr, @"error: neither ledger nor model states a delta: give one with --delta");
 }
 
 /// Rows of the features' kind, with the other unit: nothing may be bought of a table without the unit's column.

@@ -7,7 +7,19 @@ use crate::support::{FIT, Folder, SCHEMA, Table, gzip, is_close, json, keys, num
 #[test]
 fn stdout_tells_claim_model_and_account() {
     let folder = Folder::with_table();
-    assert_snapshot!(folder.succeed(FIT), @"");
+    assert_snapshot!(folder.succeed(FIT), @r"
+    Privacy: epsilon 1 at delta 1e-6 (mu 0.236704)
+    Protects: row:add-remove
+    Public:
+      - names of the columns; bounds of 2 numeric and categories of 1 categorical features
+      - target column `outcome` and its classes or bounds
+      - at most 2147483648 rows
+      - 7 encoded columns
+
+    Model: model.json
+    Ledger [folder]/table.csv.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6) in all, under row:add-remove
+      no limit is set; the owner can set one with `reticent ledger init`
+    ");
     let files: Vec<String> = folder.files().into_keys().collect();
     assert_eq!(files, ["model.json", "schema.toml", "table.csv", "table.csv.ledger"]);
 }
@@ -20,7 +32,7 @@ fn json_tells_the_same() {
     assert_eq!(result["model"], "model.json");
     assert_eq!(result["certificate"], folder.json("model.json")["certificate"]);
     assert_eq!(keys(&result["ledger"]), ["path", "delta", "budget", "relations"]);
-    assert_eq!(result["ledger"]["path"], "table.csv.ledger");
+    assert!(result["ledger"]["path"].as_str().is_some_and(|path| path.ends_with("table.csv.ledger")), "{result}");
     assert!(result["ledger"]["budget"].is_null());
     let relation = &result["ledger"]["relations"][0];
     assert_eq!(relation["relation"], "row:add-remove");
@@ -90,6 +102,18 @@ fn a_large_budget_finds_the_signal() {
     assert!(coefficient("age") > 0.02 && coefficient("ward=south") > coefficient("ward=north") + 0.5, "{model}");
 }
 
+/// Another name of the same table is no second budget.
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_table_shares_its_ledger() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    std::os::unix::fs::symlink(folder.path("table.csv"), folder.path("link.csv")).expect("a link");
+    folder.succeed(&FIT.replace("table.csv", "link.csv"));
+    assert!(!folder.exists("link.csv.ledger"));
+    assert_eq!(folder.ledger("table.csv.ledger")["entries"].as_array().map(Vec::len), Some(2));
+}
+
 #[test]
 fn every_format_of_a_table_is_fitted() {
     let table = Table::usual();
@@ -116,18 +140,17 @@ fn a_public_model_can_be_the_start() {
             .replace("--epsilon 1 ", ""),
     );
     let public = folder.json("next.json")["certificate"]["public"].clone();
-    assert!(public.to_string().contains("the model given by --init, declared public"), "{public}");
-    // One pass of hardly any step from the start: coefficients stay where they were.
-    let next = folder.json("next.json");
-    for (before, after) in coefficients(&crate::support::json(crate::support::MODEL)).iter().zip(coefficients(&next)) {
-        assert!((before - after).abs() < 1e-3, "{before} {after}");
-    }
+    let public = public.as_array().expect("a list").iter().map(|fact| fact.as_str().expect("a sentence"));
+    assert_snapshot!(public.filter(|fact| fact.contains("start model")).collect::<Vec<_>>().join("\n"), @r"
+    the start model (--init, sha256 [fingerprint]), declared public
+    the start model was itself fitted privately: epsilon 1 at delta 1e-6 (mu 0.236704), ledger [id], entry 1; for units that are in both tables the two claims add up
+    ");
+    // At such a price one pass moves an encoded weight by about 0.1 from the start, which is 3 for age: twice that a unit.
+    let age = &folder.json("next.json")["coefficients"][0];
+    assert_eq!(age["column"], "age");
+    assert!((number(&age["coefficient"]) - 0.06).abs() < 0.03, "{age}");
     folder.write("schema.toml", SCHEMA.replace("[0, 5000]", "[0, 6000]"));
-    assert_snapshot!(folder.refuse(2, &FIT.replace("--out model.json", "--init model.json --out other.json")), @"");
-}
-
-fn coefficients(model: &serde_json::Value) -> Vec<f64> {
-    model["coefficients"].as_array().expect("a list").iter().map(|one| number(&one["coefficient"])).collect()
+    assert_snapshot!(folder.refuse(2, &FIT.replace("--out model.json", "--init model.json --out other.json")), @"error: the start model does not fit the schema: its features or classes are not those of the schema");
 }
 
 /// All rows of a patient are one unit: the certificate says so, and rows beyond the cap do not count.
@@ -138,18 +161,18 @@ fn grouped_units_are_protected_as_a_whole() {
     let text = folder.succeed(FIT);
     assert!(text.contains("Protects: patient<=4:add-remove"), "{text}");
     let per_row = &folder.json("model.json")["certificate"]["releases"][1]["sensitivity"];
-    folder.succeed(
-        "ledger init both.ledger --epsilon 2 --delta 1e-6 --promise row:add-remove --promise patient<=4:add-remove",
-    );
+    let init = "ledger init both.ledger --epsilon 5 --delta 1e-6";
+    folder.succeed(&format!("{init} --promise patient<=4:replace --promise patient<=4:add-remove"));
     folder.succeed(&FIT.replace("--out", "--ledger both.ledger --out"));
     assert_eq!(per_row, &folder.json("model.json")["certificate"]["releases"][1]["sensitivity"]);
-    // A row is a quarter of such a patient: charged in its own relation with its own sensitivity.
+    // Replacing somebody moves the sums further: charged in each relation with its own sensitivity.
     let ledger = folder.ledger("both.ledger");
     let spent = |relation: &str| {
         let all = ledger["relations"].as_array().expect("a list");
         number(&all.iter().find(|one| one["relation"] == relation).expect("promised")["spent"]["mu"])
     };
-    assert!(is_close(spent("patient<=4:add-remove"), 4.0 * spent("row:add-remove"), 1e-6), "{ledger}");
+    let ratio = spent("patient<=4:replace") / spent("patient<=4:add-remove");
+    assert!((1.9..2.0).contains(&ratio), "{ledger}");
     folder.write("table.csv", "age,dose,ward,outcome\n20,100,north,no\n");
     let message = folder.refuse(3, &FIT.replace("--out", "--ledger both.ledger --out"));
     assert!(message.contains("has no column \"patient\", which the schema names as the privacy unit"), "{message}");

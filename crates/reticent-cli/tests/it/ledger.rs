@@ -13,16 +13,31 @@ fn fit_with_ledger() -> String {
 #[test]
 fn a_ledger_is_made_and_shown() {
     let folder = Folder::with_table();
-    assert_snapshot!(folder.succeed(INIT), @"");
-    assert_snapshot!(folder.succeed("ledger show l.ledger"), @"");
+    assert_snapshot!(folder.succeed(INIT), @r"
+    Ledger l.ledger: this table has paid mu 0.000000 (epsilon 0.000000 at delta 1e-6) in all, under row:add-remove
+      left: mu 0.448335; the largest request that fits is epsilon 2.000000 at delta 1e-6
+    ");
+    assert_snapshot!(folder.succeed("ledger show l.ledger"), @r"
+    Budget: epsilon 2 at delta 1e-6 (mu 0.448335)
+    Ledger l.ledger: this table has paid mu 0.000000 (epsilon 0.000000 at delta 1e-6) in all, under row:add-remove
+      left: mu 0.448335; the largest request that fits is epsilon 2.000000 at delta 1e-6
+    No entries.
+    ");
     folder.succeed(&fit_with_ledger());
-    assert_snapshot!(folder.succeed("ledger show l.ledger"), @"");
+    assert_snapshot!(folder.succeed("ledger show l.ledger"), @r"
+    Budget: epsilon 2 at delta 1e-6 (mu 0.448335)
+    Ledger l.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6) in all, under row:add-remove
+      left: mu 0.380756; the largest request that fits is epsilon 1.673274 at delta 1e-6
+
+    entry  time (UTC)            purpose               data                      mu
+        1  [time]  fit noisy-gd          table.csv                 0.236704 row:add-remove
+    ");
 }
 
 #[test]
 fn a_ledger_is_shown_as_json() {
     let folder = Folder::with_table();
-    folder.succeed(&format!("{INIT} --promise row:replace --promise row:add-remove"));
+    folder.succeed("ledger init l.ledger --epsilon 5 --delta 1e-6 --promise row:replace --promise row:add-remove");
     folder.succeed(&fit_with_ledger());
     let shown = folder.ledger("l.ledger");
     assert_eq!(keys(&shown), ["path", "delta", "budget", "relations", "id", "entries"]);
@@ -70,15 +85,21 @@ fn a_limit_is_set_once_and_a_promise_never_changes() {
     let folder = Folder::new();
     folder.succeed(INIT);
     let refused = "ledger init l.ledger --epsilon 3 --delta 1e-6";
-    assert_snapshot!(folder.refuse(5, refused), @"");
-    assert_snapshot!(folder.refuse(2, &format!("{refused} --promise row:label")), @"");
+    assert_snapshot!(folder.refuse(4, refused), @"error: [folder]/l.ledger: the ledger has a limit already, epsilon 2 at delta 1e-6, and a limit once promised is not changed; make a new ledger for new data");
+    assert_snapshot!(folder.refuse(2, &format!("{refused} --promise row:label")), @"error: l.ledger: this ledger exists and promises row:add-remove; the promise of a ledger does not change");
 }
 
 #[test]
 fn an_unlimited_ledger_needs_a_delta_to_be_told_as_epsilon() {
     let folder = Folder::with_table();
     folder.succeed(FIT);
-    assert_snapshot!(folder.succeed("ledger show table.csv.ledger"), @"");
+    assert_snapshot!(folder.succeed("ledger show table.csv.ledger"), @r"
+    Budget: no limit is set
+    Spent: mu 0.236704 under row:add-remove; give --delta to see it as epsilon
+
+    entry  time (UTC)            purpose               data                      mu
+        1  [time]  fit noisy-gd          table.csv                 0.236704 row:add-remove
+    ");
     let text = folder.succeed("ledger show table.csv.ledger --delta 1e-6");
     assert!(text.contains("(epsilon 1.000000 at delta 1e-6) in all, under row:add-remove"), "{text}");
     let shown = json(&folder.succeed("ledger show table.csv.ledger --json"));
@@ -119,7 +140,15 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
         }
         messages.push_str(&format!("{name}: {message}"));
     }
-    assert_snapshot!(messages, @"");
+    assert_snapshot!(messages, @r"
+    empty: error: [folder]/l.ledger: the file is empty, and a ledger never is: its content was lost, or something else made the file; restore it from a backup, or move it away to begin a new ledger
+    another kind: error: [folder]/l.ledger: this is not a ledger of Reticent; check the name (the file was not changed)
+    a newer version: error: [folder]/l.ledger: the ledger has format 2 and this release reads up to format 1; use a newer release of Reticent (the file was not changed)
+    cut off: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
+    cut within a page: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
+    overwritten: error: [folder]/l.ledger: the ledger is damaged (*** in database main ***
+    Tree 2 page 2: btreeInitPage() returns error code 11); keep this file, restore the newest backup, and count what was spent since as spent
+    ");
     // And the sound one still works.
     folder.write("l.ledger", &sound);
     assert!(folder.spent("l.ledger") > 0.0);
@@ -129,7 +158,7 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
 fn a_damaged_ledger_beside_the_data_file_is_not_replaced_by_a_new_one() {
     let folder = Folder::with_table();
     folder.write("table.csv.ledger", "");
-    assert_snapshot!(folder.refuse(5, FIT), @"");
+    assert_snapshot!(folder.refuse(5, FIT), @"error: [folder]/table.csv.ledger: the file is empty, and a ledger never is: its content was lost, or something else made the file; restore it from a backup, or move it away to begin a new ledger");
 }
 
 /// Root may write anything, so the program is then run as nobody.
@@ -147,28 +176,37 @@ fn a_ledger_that_may_not_be_written_is_shown_and_not_charged() {
     let ledgers = folder.path("ledgers");
     std::fs::create_dir(&ledgers).expect("a folder");
     folder.succeed("ledger init ledgers/l.ledger --epsilon 2 --delta 1e-6");
-    // The program's own place may be closed to nobody; and the result must have a place, so that only the ledger fails.
-    std::fs::copy(program(), folder.path("program")).expect("a copy");
     let permit = |name: &str, mode: u32| {
         std::fs::set_permissions(folder.path(name), PermissionsExt::from_mode(mode)).expect("permissions")
     };
-    for (name, mode) in [("", 0o777), ("program", 0o755), ("ledgers/l.ledger", 0o444), ("ledgers", 0o555)] {
+    // The result has a place, so that only the ledger fails.
+    for (name, mode) in [("", 0o777), ("ledgers/l.ledger", 0o444), ("ledgers", 0o555)] {
         permit(name, mode);
     }
     let is_root = folder.path("").metadata().expect("it is there").uid() == 0;
-    let run = |line: &str| {
-        let mut command = Command::new(folder.path("program"));
-        command.args(line.split_whitespace()).current_dir(folder.path(""));
+    let command = |program: &std::path::Path| {
+        let mut command = Command::new(program);
+        command.current_dir(folder.path(""));
         if is_root {
             command.uid(NOBODY).gid(NOBODY);
         }
-        Outcome::of(command.output().expect("the program starts"))
+        command
+    };
+    // The program may lie where nobody has no access.
+    let mut reachable = program().to_owned();
+    if command(&reachable).arg("--version").output().is_err() {
+        reachable = folder.path("program");
+        std::fs::copy(program(), &reachable).expect("a copy");
+        permit("program", 0o755);
+    }
+    let run = |line: &str| {
+        Outcome::of(command(&reachable).args(line.split_whitespace()).output().expect("the program starts"))
     };
     let before = folder.read("ledgers/l.ledger");
     let fit = FIT.replace("--out", "--ledger ledgers/l.ledger --out");
     let refused = run(&fit);
     assert_eq!((refused.code, refused.stdout.as_str()), (5, ""));
-    assert_snapshot!(refused.stderr, @"");
+    assert_snapshot!(refused.stderr, @"error: [folder]/ledgers/l.ledger: the ledger cannot be read and written by this process; allow it to read and write the file *and* its folder (a journal lies beside the file while it changes; nothing was spent)");
     assert!(!folder.exists("model.json"));
     assert!(folder.read("ledgers/l.ledger") == before);
     let shown = run("ledger show ledgers/l.ledger");

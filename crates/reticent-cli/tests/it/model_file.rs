@@ -26,7 +26,7 @@ fn refused(folder: &Folder, model: &str) -> String {
 fn a_model_of_another_version_is_refused() {
     let folder = Folder::new();
     let newer = MODEL.replace("\"version\": 1", "\"version\": 2, \"layers\": []");
-    assert_snapshot!(refused(&folder, &newer), @"");
+    assert_snapshot!(refused(&folder, &newer), @"error: model.json: the model file has version 2, and this program reads version 1; use the program that wrote it");
     let mut without_fields = json(&newer);
     without_fields.as_object_mut().expect("an object").remove("coefficients");
     // The version is what is wrong, whatever else a later version has or lacks.
@@ -36,19 +36,19 @@ fn a_model_of_another_version_is_refused() {
 #[test]
 fn what_is_no_model_is_refused() {
     let folder = Folder::new();
-    assert_snapshot!(refused(&folder, ""), @"");
-    assert_snapshot!(refused(&folder, "{}"), @"");
-    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"");
-    assert_snapshot!(refused(&folder, &MODEL.replace("reticent-model", "onnx")), @"");
+    assert_snapshot!(refused(&folder, ""), @"error: model.json: this is not a model file: EOF while parsing a value at line 1 column 0; a model file is written by `reticent fit --out`");
+    assert_snapshot!(refused(&folder, "{}"), @r#"error: model.json: this is not a model file: its format is "", not "reticent-model""#);
+    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing an object at line 99 column 4; a model file is written by `reticent fit --out`");
+    assert_snapshot!(refused(&folder, &MODEL.replace("reticent-model", "onnx")), @r#"error: model.json: this is not a model file: its format is "onnx", not "reticent-model""#);
     folder.remove("model.json");
-    assert_snapshot!(folder.refuse(5, "show model.json"), @"");
+    assert_snapshot!(folder.refuse(5, "show model.json"), @"error: model.json: reading the model: No such file or directory (os error 2)");
 }
 
 /// A table given where a model belongs, a slip of the hand, is not quoted.
 #[test]
 fn a_table_in_place_of_the_model_is_not_quoted() {
     let folder = Folder::with_table();
-    assert_snapshot!(folder.refuse(2, "show table.csv"), @"");
+    assert_snapshot!(folder.refuse(2, "show table.csv"), @"error: table.csv: this is not a model file: expected value at line 1 column 1; a model file is written by `reticent fit --out`");
     folder.write("model.json", "\"SECRETCELL42\"\n");
     folder.refuse(2, "show model.json");
     folder.write("model.json", "{\"format\": \"SECRETCELL42\"}\n");
@@ -59,19 +59,44 @@ fn a_table_in_place_of_the_model_is_not_quoted() {
 #[test]
 fn a_model_that_contradicts_itself_is_refused() {
     let folder = Folder::new();
-    assert_snapshot!(refused(&folder, &MODEL.replace("\"column\": \"ward=south\"", "\"column\": \"ward=west\"")), @"");
+    assert_snapshot!(refused(&folder, &MODEL.replace("\"column\": \"ward=south\"", "\"column\": \"ward=west\"")), @"error: model.json: the model file contradicts itself: its coefficients are not those of its schema");
     let mut classes = json(MODEL);
     classes["classes"] = serde_json::json!(["yes", "no"]);
-    assert_snapshot!(refused(&folder, &classes.to_string()), @"");
+    assert_snapshot!(refused(&folder, &classes.to_string()), @"error: model.json: the model file contradicts itself: its classes are not the two of its schema");
     let mut budget = json(MODEL);
     budget["certificate"]["epsilon"] = serde_json::json!(-1.0);
-    assert_snapshot!(refused(&folder, &budget.to_string()), @"");
+    assert_snapshot!(refused(&folder, &budget.to_string()), @"error: model.json: this is not a model file: epsilon must be a finite number above 0, not -1; a model file is written by `reticent fit --out`");
 }
 
 #[test]
 fn show_prints_model_and_certificate() {
     let folder = Folder::new();
-    assert_snapshot!(folder.succeed("show model.json"), @"");
+    assert_snapshot!(folder.succeed("show model.json"), @r"
+    Privacy: epsilon 1 at delta 1e-6 (mu 0.236704)
+    Protects: row:add-remove
+    Public:
+      - names of the columns; bounds of 2 numeric and categories of 1 categorical features
+      - target column `outcome` and its classes or bounds
+      - at most 2147483648 rows
+      - 7 encoded columns
+
+    Method: noisy-gd, by reticent 0.1.0
+    Schema: [fingerprint]
+    Ledger: [id], entry 1
+
+    Question                  times        sensitivity              noise    mu of one
+    class counts                  1          1048576.0           19811102     0.052929
+    gradient                    400         67106816.0         5817394702     0.011536
+
+    Log-odds of yes (classes no / yes):
+      (intercept)       -3.000000
+      age                0.060000
+      dose              -0.000100
+      symlog(dose)       0.050000
+      ward=other        -0.500000
+      ward=north        -0.600000
+      ward=south         1.100000
+    ");
     let mut public = json(MODEL);
     public["certificate"] = Value::Null;
     folder.write("model.json", public.to_string());

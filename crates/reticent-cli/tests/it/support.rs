@@ -60,6 +60,7 @@ impl Folder {
         settings.add_filter("[0-9a-f]{64}", "[fingerprint]");
         settings.add_filter("[0-9a-f]{32}", "[id]");
         settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[time]");
+        settings.add_filter(r"\.reticent-\w+\.partial", "[temporary]");
         let folder = Self { root, _removed_at_the_end: directory, _filters: settings.bind_to_scope() };
         folder.write("schema.toml", SCHEMA);
         folder.write("model.json", MODEL);
@@ -115,6 +116,8 @@ impl Folder {
     /// The program, to be run in this folder.
     pub(crate) fn reticent(&self) -> assert_cmd::Command {
         let mut command = assert_cmd::Command::new(program());
+        // Help is wrapped to the terminal, of which there is none.
+        command.env_remove("COLUMNS");
         command.current_dir(&self.root).timeout(std::time::Duration::from_secs(120));
         command
     }
@@ -156,6 +159,11 @@ impl Folder {
     /// The ledger as `reticent ledger show --json` tells it.
     pub(crate) fn ledger(&self, name: &str) -> Value {
         json(&self.succeed(&format!("ledger show {name} --json --delta 1e-6")))
+    }
+
+    /// The text without the name of this folder.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        text.replace(&*self.root.to_string_lossy(), "[folder]")
     }
 
     /// Spent of a ledger's first promise, as mu.
@@ -271,7 +279,11 @@ pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
-    zstd::encode_all(bytes, 1).expect("to memory")
+    let mut writer = zstd::stream::write::Encoder::new(Vec::new(), 1).expect("to memory");
+    // As the command `zstd` does; without it a damaged file is another file.
+    writer.include_checksum(true).expect("a legal option");
+    writer.write_all(bytes).expect("to memory");
+    writer.finish().expect("to memory")
 }
 
 pub(crate) fn program() -> &'static Path {

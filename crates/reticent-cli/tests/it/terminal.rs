@@ -9,7 +9,37 @@ use crate::support::{FIT, Folder, Outcome, program};
 #[test]
 fn help_is_an_overview() {
     let folder = Folder::new();
-    assert_snapshot!(folder.succeed("--help"), @"");
+    assert_snapshot!(folder.succeed("--help"), @r"
+    Regression models from private tables, with a certificate of what they reveal
+
+    Usage: reticent <COMMAND>
+
+    Commands:
+      fit       Fit a private model to a table, charge the ledger, write model and certificate
+      plan      Say what `fit` would ask, pay and expect, without reading a row
+      predict   Score the rows of a table with a model
+      evaluate  Measure a model on a table: exactly if its rows are public, by noisy counts if not
+      show      Print a model and its certificate for a person
+      ledger    Keep the account of what a table has paid
+      schema    Write and check schemas
+      demo      Run the whole job on the census table that comes with the program
+      help      Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Examples:
+      reticent demo                                        see it work on a census table
+      reticent schema draft patients.csv > patients.toml   start a schema; fill in the bounds
+      reticent plan --schema patients.toml --epsilon 1 --delta 1e-6
+      reticent fit --data patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 --out model.json
+      reticent show model.json
+
+    Exit codes:
+      0 done   2 usage: flags, schema or model file   3 data file   4 refused by the ledger   5
+      input/output   70 a defect
+    ");
 }
 
 #[test]

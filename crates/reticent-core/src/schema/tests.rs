@@ -188,7 +188,7 @@ fn each_rule_is_enforced() {
         ("unit = \"row\"", "unit = \"row\"\nrows = 3_000_000_000", "above privacy.rows_max, 2147483648"),
         ("unit = \"row\"", "unit = \"row\"\nrows_max = 0", "line 3: privacy.rows_max: is 0; write a number between 1"),
         ("unit = \"row\"", "unit = \"row\"\nrows_max = 68719476737", "privacy.rows_max: is 68719476737;"),
-        ("unit = \"row\"", "unit = \"row\"\nrow_norm = 0", "privacy.row_norm: is 0; write a finite number above 0"),
+        ("unit = \"row\"", "unit = \"row\"\nrow_norm = 0", "privacy.row_norm: is 0; write a number from 1e-6 to 1e100"),
         ("unit = \"row\"", "unit = \"row\"\nrow_norm = nan", "privacy.row_norm: is NaN;"),
         ("unit = \"row\"", "unit = \"row\"\nrow_norm = inf", "privacy.row_norm: is inf;"),
         ("\"replace\"", "3", "line 3: privacy.adjacency: is 3; write text in quotes"),

@@ -112,3 +112,15 @@ fn a_refused_request_gives_no_grant() {
     assert!(ledger.charged.is_empty());
     assert!(Session::open(&engine, &mut ledger, add_remove()).is_err());
 }
+
+#[test]
+fn a_grant_of_another_session_is_worth_nothing() {
+    let engine = Rows(5, PrivacyUnit::Row);
+    let (query, planned) = count(2);
+    let mut cheap = MemoryLedger::promising(add_remove(), None);
+    let mut other = Session::open(&engine, &mut cheap, add_remove()).expect("opens");
+    let mut grants = other.pay(&request(vec![planned])).expect("no limit");
+    let mut guarded = MemoryLedger::promising(add_remove(), None);
+    let mut session = Session::open(&engine, &mut guarded, add_remove()).expect("opens");
+    assert!(matches!(session.release(grants.remove(0), &query), Err(SessionError::ForeignGrant)));
+}

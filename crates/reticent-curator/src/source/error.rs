@@ -10,6 +10,9 @@ use std::path::PathBuf;
 /// row: the messages hold no value, no row number and no count, and no case arises from the value of a cell.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
+    /// The coded rows do not fit.
+    #[error("not enough memory for the table; use a machine with more memory, or list fewer features")]
+    OutOfMemory,
     /// There is no such file.
     #[error("there is no file {}; check the spelling and the directory", path.display())]
     NotFound {
@@ -209,7 +212,7 @@ impl SourceError {
     #[must_use]
     pub fn is_io(&self) -> bool {
         match self {
-            Self::NotFound { .. } | Self::Directory { .. } | Self::Io { .. } => true,
+            Self::NotFound { .. } | Self::Directory { .. } | Self::Io { .. } | Self::OutOfMemory => true,
             Self::Empty { .. }
             | Self::HeaderTooLong { .. }
             | Self::NotTheHeader { .. }

