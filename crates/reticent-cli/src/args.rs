@@ -54,10 +54,10 @@ pub(crate) struct FitRequest {
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
     /// Privacy loss bound, above 0
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) epsilon: Epsilon,
     /// Failure probability, between 0 and 1; common choice: 1 / (a public round figure for the number of rows)²
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Delta,
     /// Method
     #[arg(long, value_enum, default_value_t = MethodName::NoisyGd)]
@@ -66,13 +66,13 @@ pub(crate) struct FitRequest {
     #[arg(long, value_name = "MODEL")]
     pub(crate) init: Option<PathBuf>,
     /// L2 penalty: adds L2/2 times the squared norm of the encoded weights (intercept excepted) to the summed loss
-    #[arg(long, value_name = "L2", default_value_t = 0.0)]
+    #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
     /// Number of passes over the table
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
     pub(crate) passes: Option<u32>,
     /// Radius of the ball that the weights of the encoded columns are projected to
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) radius: Option<f64>,
     /// Which iterates are averaged
     #[arg(long, value_enum, default_value_t = AverageName::LastHalf)]
@@ -169,10 +169,10 @@ pub(crate) struct EvaluateArguments {
     #[arg(long, conflicts_with_all = ["epsilon", "delta", "ledger"], required_unless_present = "epsilon")]
     pub(crate) public: bool,
     /// Privacy loss bound of the evaluation
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) epsilon: Option<Epsilon>,
     /// Failure probability; default: the ledger's, else the model's
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Option<Delta>,
     /// Ledger to charge; default: one beside the data file
     #[arg(long, value_name = "LEDGER")]
@@ -199,10 +199,10 @@ Examples:
         /// Ledger file
         ledger: PathBuf,
         /// Total epsilon that may ever be spent
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)]
         epsilon: Epsilon,
         /// Delta at which it is stated
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)]
         delta: Delta,
         /// Relation that is protected, UNIT:ADJACENCY; may be given several times [default: row:add-remove]
         #[arg(long, value_name = "RELATION")]
@@ -216,7 +216,7 @@ Examples:
         #[arg(long)]
         json: bool,
         /// Delta at which epsilon is stated where the ledger has no limit
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)]
         delta: Option<Delta>,
     },
     /// Print every entry with all its questions, as JSON
@@ -265,7 +265,7 @@ Examples:
 #[derive(Args)]
 pub(crate) struct DemoArguments {
     /// Privacy loss bound
-    #[arg(long, default_value = "1")]
+    #[arg(long, default_value = "1", allow_negative_numbers = true)]
     pub(crate) epsilon: Epsilon,
     /// Keep table, schema, model and ledger in this folder
     #[arg(long, value_name = "DIR")]

@@ -38,6 +38,12 @@ impl OutputFile {
         if place.is_dir() {
             return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
         }
+        if place.exists() && !place.is_file() {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is a pipe or a device, and would be replaced",
+            )));
+        }
         let mut magic = [0; SQLITE_MAGIC.len()];
         let is_database = fs::File::open(place).and_then(|mut file| file.read_exact(&mut magic)).is_ok();
         if is_database && magic == *SQLITE_MAGIC {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use reticent_core::encoding::Coding;
-use reticent_core::ledger::{Account, affordable_epsilon_down, epsilon_of};
+use reticent_core::ledger::{Account, affordable_epsilon_down, epsilon_of, six_decimals_down};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
@@ -162,6 +162,7 @@ pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
         );
         match left(account, *spent) {
             Some((left, epsilon)) => {
+                let epsilon = six_decimals_down(epsilon);
                 line!(
                     text,
                     "  left: mu {:.6}; the largest request that fits is epsilon {epsilon:.6} at delta {:e}",

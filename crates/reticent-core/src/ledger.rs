@@ -91,6 +91,18 @@ pub struct Account {
 }
 
 impl Account {
+    /// Checks that the owner promises a relation.
+    ///
+    /// # Errors
+    /// [`Refusal::NotPromised`] lists what is promised instead.
+    pub fn check_promised(&self, claimed: &Relation) -> Result<(), Refusal> {
+        if self.spent.contains_key(claimed) {
+            return Ok(());
+        }
+        let promised = self.spent.keys().map(Relation::to_string).collect::<Vec<_>>().join(", ");
+        Err(Refusal::NotPromised { claimed: claimed.clone(), promised })
+    }
+
     /// Decides on a request: the prices in every promised relation, or why not. Does not change the account.
     ///
     /// # Errors
@@ -139,7 +151,17 @@ pub fn affordable_epsilon_down(left: MuSquared, delta: Delta) -> f64 {
         |epsilon: f64| Epsilon::new(epsilon).is_ok_and(|epsilon| Budget { epsilon, delta }.mu_squared_down() <= left);
     // `epsilon_of` rounds up; walk down until the price of the round trip fits.
     let start = epsilon_of(left, delta);
-    (0..60).map(|step| start * (1.0 - 1e-12 * 2f64.powi(step))).find(|epsilon| fits(*epsilon)).unwrap_or(0.0)
+    let found =
+        (0..60).map(|step| start * (1.0 - 1e-12 * 2f64.powi(step))).find(|epsilon| fits(*epsilon)).unwrap_or(0.0);
+    // A whole budget of 2 should be told as 2, not as a little less.
+    let round = (start * 1e6).round() / 1e6;
+    if round > found && fits(round) { round } else { found }
+}
+
+/// Rounded down to the six decimals that messages print, so that a request for the printed figure fits.
+#[must_use]
+pub fn six_decimals_down(epsilon: f64) -> f64 {
+    (epsilon * 1e6).floor() / 1e6
 }
 
 /// The figures of a request that does not fit the budget.
@@ -166,7 +188,8 @@ pub enum Refusal {
     #[error(
         "the ledger refuses: under {} the request costs mu {:.6} (epsilon {:.6} at delta {:e}) and mu {:.6} is left; \
          the largest request that fits is epsilon {:.6} at delta {:e}",
-        .0.relation, .0.asked_mu, .0.asked_epsilon, .0.delta.get(), .0.left_mu, .0.left_epsilon, .0.delta.get()
+        .0.relation, .0.asked_mu, .0.asked_epsilon, .0.delta.get(), .0.left_mu, six_decimals_down(.0.left_epsilon),
+        .0.delta.get()
     )]
     Exhausted(Box<Exhausted>),
     /// It has no finite price in a promised relation.

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::adjacency::{PrivacyUnit, Relation};
 use crate::engine::{Engine, EngineError};
-use crate::ledger::{LedgerError, LedgerStore, PlannedRelease, Refusal, Request};
+use crate::ledger::{LedgerError, LedgerStore, PlannedRelease, Request};
 use crate::noise::entropy::EntropyError;
 use crate::noise::source::NoiseSource;
 use crate::query::{QueryShape, SumQuery};
@@ -93,11 +93,7 @@ impl<'a> Session<'a> {
         if engine.unit() != &claimed.unit {
             return Err(SessionError::WrongUnit { read: engine.unit().clone(), claimed: claimed.unit });
         }
-        let promised = ledger.account()?.spent;
-        if !promised.contains_key(&claimed) {
-            let promised = promised.keys().map(Relation::to_string).collect::<Vec<_>>().join(", ");
-            return Err(LedgerError::from(Refusal::NotPromised { claimed, promised }).into());
-        }
+        ledger.account()?.check_promised(&claimed).map_err(LedgerError::from)?;
         static SESSIONS: AtomicU64 = AtomicU64::new(0);
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         Ok(Self { engine, ledger, noise, claimed, number })

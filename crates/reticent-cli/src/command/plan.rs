@@ -18,7 +18,10 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
         Some(path) => Some(reticent_core::ledger::LedgerStore::account(&LedgerFile::open(path)?)?),
         None => None,
     };
-    let answer = account.map(|account| account.admit(&plan.request("-", &schema)));
+    let answer = account.map(|account| {
+        account.check_promised(&plan.claim.relation)?;
+        account.admit(&plan.request("-", &schema))
+    });
     if arguments.json {
         let ledger = answer.map(|answer| match answer {
             Ok(_) => json!({ "admits": true }),

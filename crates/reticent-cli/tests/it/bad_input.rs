@@ -324,7 +324,6 @@ fn a_parquet_column_of_a_type_that_cannot_fit_is_refused() {
 }
 
 #[test]
-#[ignore = "source/error.rs, ColumnType: the sentence runs \"but it the schema lists as\""]
 fn the_message_about_a_parquet_type_is_a_sentence() {
     let folder = Folder::new();
     let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));

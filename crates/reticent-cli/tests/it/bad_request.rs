@@ -65,7 +65,6 @@ fn delta_is_strictly_between_zero_and_one() {
 
 /// The message is about the number, also where a shell user leaves out the `=`.
 #[test]
-#[ignore = "args.rs: --epsilon and the other numbers need allow_negative_numbers"]
 fn a_negative_number_is_not_taken_for_a_flag() {
     let folder = Folder::with_table();
     let fit = "fit --data table.csv --schema schema.toml --epsilon -1 --delta 1e-6 --out model.json";
@@ -146,7 +145,7 @@ fn an_exhausted_budget_tells_what_is_left() {
     };
     folder.succeed(&fit("0.8"));
     folder.remove("model.json");
-    // What is left, 0.5597774, is printed rounded down.
+    // What is left is 0.55977745..., so the figure is the same rounded down and rounded to the nearest.
     let message = folder.refuse(4, &fit("0.8"));
     assert_snapshot!(message, @"error: the ledger refuses: under row:add-remove the request costs mu 0.192379 (epsilon 0.800000 at delta 1e-6) and mu 0.137911 is left; the largest request that fits is epsilon 0.559777 at delta 1e-6");
     assert_eq!(folder.ledger("l.ledger")["entries"].as_array().map(Vec::len), Some(1));
@@ -157,7 +156,6 @@ fn an_exhausted_budget_tells_what_is_left() {
 
 /// Whatever the digits, the printed epsilon is not above the largest one that fits.
 #[test]
-#[ignore = "ledger.rs, Exhausted: `{:.6}` rounds the largest epsilon to the nearest and not down"]
 fn the_largest_request_is_rounded_down() {
     let folder = Folder::with_table();
     for (number, limit) in

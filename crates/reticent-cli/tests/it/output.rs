@@ -31,14 +31,15 @@ fn a_folder_in_place_of_the_result_costs_nothing() {
 /// A pipe or a device would be replaced by a file of its name: as root even `/dev/null`.
 #[cfg(unix)]
 #[test]
-#[ignore = "files.rs, OutputFile: renames over whatever is there"]
 fn a_pipe_or_device_is_not_replaced() {
     use std::os::unix::fs::FileTypeExt;
 
     let folder = Folder::with_table();
     let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().expect("mkfifo");
     assert!(made.success());
-    let outcome = folder.run(&FIT.replace("model.json", "pipe"));
+    let mut command = folder.reticent();
+    command.args(FIT.replace("model.json", "pipe").split_whitespace()).timeout(std::time::Duration::from_secs(10));
+    let outcome = Outcome::of(command.output().expect("the program starts"));
     assert!(folder.path("pipe").metadata().expect("it is there").file_type().is_fifo(), "the pipe is gone");
     assert_eq!(outcome.code, 5);
     assert!(!folder.exists("table.csv.ledger"), "it was charged");
@@ -55,6 +56,13 @@ fn a_result_does_not_replace_what_is_read() {
     let folder = folder_to_predict(10);
     folder.refuse(2, "predict --model model.json --data table.csv --out model.json");
     folder.refuse(2, "predict --model model.json --data table.csv --out table.csv");
+}
+
+#[test]
+fn a_result_does_not_replace_any_ledger() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init other.ledger --epsilon 2 --delta 1e-6");
+    assert_snapshot!(folder.refuse(2, &FIT.replace("model.json", "other.ledger")), @"error: other.ledger is a database, perhaps a ledger, and is not replaced; choose another place for the result");
 }
 
 /// The ledger beside the data file is the memory of all that was spent.

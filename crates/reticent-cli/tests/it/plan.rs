@@ -98,7 +98,6 @@ fn a_plan_asks_the_ledger_and_charges_nothing() {
 
 /// `fit` would refuse a ledger that does not promise the schema's relation; so does the plan.
 #[test]
-#[ignore = "command/plan.rs asks Account::admit alone, which Session::open precedes with NotPromised"]
 fn a_plan_tells_when_the_ledger_promises_another_relation() {
     let folder = Folder::new();
     folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6 --promise row:replace");

@@ -164,7 +164,7 @@ pub enum SourceError {
     },
     /// A Parquet column of a type that the schema's declaration cannot mean.
     #[error(
-        "column {column:?} of {} has the Parquet type {found}, but it {needed_by}, which needs {expected}; mend the \
+        "column {column:?} of {} has the Parquet type {found}; a column that {needed_by} should be {expected}: mend the \
          schema or convert the column",
         path.display()
     )]
