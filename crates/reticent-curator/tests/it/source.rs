@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
-    Int8Array, Int64Array, LargeStringArray, ListArray, NullArray, StringArray, StringViewArray,
-    TimestampMillisecondArray, UInt64Array,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, FixedSizeBinaryArray,
+    Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray, ListArray, NullArray, StringArray,
+    StringViewArray, TimestampMillisecondArray, UInt64Array,
 };
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
@@ -303,9 +303,41 @@ fn keys_of_units_are_the_same_in_text_and_parquet() {
     assert_eq!(read(&files.parquet("numbers", with_keys(numbers)), &schema), expected);
     let words = Arc::new(StringArray::from(vec![Some("9007199254740993"), Some(" -5"), None, Some("NA")]));
     assert_eq!(read(&files.parquet("words", with_keys(words)), &schema), expected);
-    let floats = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
-    let error = refused(&files.parquet("floats", with_keys(floats)), &schema).to_string();
-    assert!(error.contains("\"person\"") && error.contains("Float64"), "{error}");
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
+    // Two binary keys that differ in a byte that is white space would become one person after trimming.
+    let bytes: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"\x01\x09", b"\x01\x0A", b"\x01\x0C", b"\x01\x20"]));
+    let fixed = FixedSizeBinaryArray::try_from_iter([b"\x01\x09", b"\x01\x0A", b"\x01\x0C", b"\x01\x20"].into_iter());
+    let fixed: ArrayRef = Arc::new(fixed.expect("keys of two bytes"));
+    // A date that no calendar holds made Arrow fail: an error that told one row from another.
+    let dates: ArrayRef = Arc::new(Date32Array::from(vec![1, 2, 3, i32::MAX]));
+    for (name, keys) in [("Float64", floats), ("Binary", bytes), ("FixedSizeBinary", fixed), ("Date32", dates)] {
+        let error = refused(&files.parquet(name, with_keys(keys)), &schema);
+        assert!(matches!(error, SourceError::ColumnType { .. }), "{name}: {error}");
+        assert!(error.to_string().contains("\"person\"") && error.to_string().contains(name), "{error}");
+    }
+}
+
+/// Arrow fails on a decimal with more bytes than its type holds, which would depend on a value.
+#[test]
+fn decimals_in_a_variable_number_of_bytes_are_refused_by_their_type() {
+    let files = Files::new();
+    for value in [vec![1u8], [vec![0; 20], vec![1]].concat()] {
+        let path = files.0.path().join("table.parquet");
+        let message = "message t { required binary age (DECIMAL(9, 2)); required binary job (UTF8); \
+                       required binary income (UTF8); }";
+        let file = fs::File::create(&path).expect("a file can be made");
+        let parsed = Arc::new(parse_message_type(message).expect("a Parquet schema"));
+        let mut writer = SerializedFileWriter::new(file, parsed, Arc::default()).expect("a writer");
+        let mut group = writer.next_row_group().expect("a row group");
+        for value in [value, b"cook".to_vec(), b"low".to_vec()] {
+            let mut column = group.next_column().expect("no failure").expect("three columns");
+            column.typed::<ByteArrayType>().write_batch(&[ByteArray::from(value)], None, None).expect("is written");
+            column.close().expect("a column ends");
+        }
+        group.close().expect("a row group ends");
+        writer.close().expect("a footer is written");
+        assert!(matches!(refused(&path, &schema("")), SourceError::ColumnType { .. }));
+    }
 }
 
 #[test]
