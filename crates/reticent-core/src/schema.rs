@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
 
 pub(crate) use text::number_spelling;
-pub use text::{toml_key, toml_string};
+pub use text::{toml_key, toml_list, toml_string};
 
 /// What is public about a table: who is protected, how the file is written, the target and the features.
 ///
@@ -686,8 +686,9 @@ fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
-/// `; did you mean "…"?` when one of the known names is near the given one, otherwise nothing.
-fn did_you_mean<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {
+/// The most similar of the known names, if one is similar enough to be a slip: letters and digits count, case does not.
+#[must_use]
+pub fn nearest_name<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let plain = |name: &str| -> Vec<char> {
         name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
@@ -696,7 +697,12 @@ fn did_you_mean<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String
         .map(|name| (edit_distance(&given, &plain(name)), name))
         .filter(|(distance, _)| *distance <= given.len().div_ceil(4))
         .min_by_key(|(distance, _)| *distance)
-        .map_or_else(String::new, |(_, name)| format!("; did you mean {}?", toml_string(name)))
+        .map(|(_, name)| name)
+}
+
+/// `; did you mean "…"?` when one of the known names is near the given one, otherwise nothing.
+fn did_you_mean<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {
+    nearest_name(given, known).map_or_else(String::new, |name| format!("; did you mean {}?", toml_string(name)))
 }
 
 /// Number of letters to insert, delete or replace (Levenshtein).

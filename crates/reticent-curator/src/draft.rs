@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use reticent_core::record::RawValue;
-use reticent_core::schema::{BOUND_MAX, MISSING_DEFAULT, OTHER, toml_key, toml_string};
+use reticent_core::schema::{BOUND_MAX, MISSING_DEFAULT, OTHER, toml_key, toml_list, toml_string};
 
 use crate::source::{
     ColumnNames, CsvTable, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable, ValueClass,
@@ -87,7 +87,7 @@ fn draft_of_text(
         names = (1..=names.len()).map(|place| format!("c{place}")).collect();
         format.push("header = false".to_owned());
         let quoted: Vec<String> = names.iter().map(|name| toml_string(name)).collect();
-        format.push(format!("columns = {}", list(&quoted, "columns = ".len())));
+        format.push(format!("columns = {}", toml_list(&quoted, "columns = ".len())));
         // The first line is a row: begin again.
         if let UnboundTable::Csv(stream) = UnboundTable::open(path)? {
             table = CsvTable::new(path, *stream, delimiter);
@@ -343,7 +343,7 @@ fn declaration_of_feature(summary: &Summary, key: &str) -> Result<String, &'stat
     if listed.is_empty() {
         return Err("has no value that a category can be made of");
     }
-    Ok(format!("categories = {}", list(&listed, key.len() + " = { categories = ".len())))
+    Ok(format!("categories = {}", toml_list(&listed, key.len() + " = { categories = ".len())))
 }
 
 fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
@@ -367,7 +367,7 @@ fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
     }
     let quote = |word: &&String| if summary.is_number { (*word).clone() } else { toml_string(word) };
     let written: Vec<String> = classes.iter().map(quote).collect();
-    Ok(format!("classes = {}", list(&written, "classes = ".len())))
+    Ok(format!("classes = {}", toml_list(&written, "classes = ".len())))
 }
 
 /// The bounds of the values, rounded outward to two figures of their span; none when there is no span.
@@ -435,28 +435,6 @@ fn refuse_doubtful_header(path: &Path, names: &[String]) -> Result<(), SourceErr
         return doubt("a name is missing in it");
     }
     Ok(())
-}
-
-/// A list in brackets, broken over lines when it is long.
-fn list(items: &[String], indent: usize) -> String {
-    const LINE_WIDTH: usize = 100;
-    let short = format!("[{}]", items.join(", "));
-    if indent + short.chars().count() <= LINE_WIDTH {
-        return short;
-    }
-    let mut lines = String::from("[");
-    let mut width = LINE_WIDTH;
-    for item in items {
-        let length = item.chars().count() + 2;
-        if width + length > LINE_WIDTH {
-            lines.push_str("\n   ");
-            width = 3;
-        }
-        write!(lines, " {item},").expect("writing to a string cannot fail");
-        width += length;
-    }
-    lines.push_str("\n]");
-    lines
 }
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {

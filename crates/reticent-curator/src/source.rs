@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue, TargetReader};
-use reticent_core::schema::{FeatureKind, Schema, TargetKind};
+use reticent_core::schema::{FeatureKind, Schema, TargetKind, nearest_name};
 
 pub(crate) use self::compression::ByteStream;
 use self::compression::Opened;
@@ -193,7 +193,7 @@ impl ColumnNames<'_> {
             path: self.path.to_owned(),
             column: wanted.name.to_owned(),
             needed_by: wanted.needed_by,
-            nearest: nearest_name(wanted.name, names),
+            nearest: nearest_name(wanted.name, names.iter().map(String::as_str)).map(str::to_owned),
             columns: names.to_vec(),
         }
     }
@@ -342,28 +342,4 @@ pub(crate) const USUAL_DELIMITERS: [u8; 4] = *b",;\t|";
 /// Whether a name is a number, which makes the line it stands in suspect of being a row.
 pub(crate) fn is_number(name: &str) -> bool {
     name.parse::<f64>().is_ok_and(|number| !number.is_nan())
-}
-
-/// The column that somebody probably meant: equal but for case and punctuation, or few letters away.
-pub(crate) fn nearest_name(given: &str, names: &[String]) -> Option<String> {
-    let plain = |name: &str| -> Vec<char> {
-        name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    let given = plain(given);
-    let near = |name: &&String| edit_distance(&given, &plain(name)) <= given.len().div_ceil(4);
-    names.iter().filter(near).min_by_key(|name| edit_distance(&given, &plain(name))).cloned()
-}
-
-/// Number of letters to insert, delete or replace (Levenshtein).
-fn edit_distance(first: &[char], second: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=second.len()).collect();
-    for (place, left) in first.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], place + 1);
-        for (column, right) in second.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[second.len()]
 }

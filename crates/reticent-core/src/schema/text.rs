@@ -649,7 +649,7 @@ fn write_table(text: &mut String, table: &TableFormat) {
     }
     if let Some(columns) = &table.columns {
         let columns: Vec<String> = columns.iter().map(|column| toml_string(column)).collect();
-        push_line(text, format_args!("columns = {}", list(&columns, "columns = ".len())));
+        push_line(text, format_args!("columns = {}", toml_list(&columns, "columns = ".len())));
     }
     if table.delimiter != b',' {
         let delimiter = char::from(table.delimiter).to_string();
@@ -657,7 +657,7 @@ fn write_table(text: &mut String, table: &TableFormat) {
     }
     if table.missing != MISSING_DEFAULT {
         let missing: Vec<String> = table.missing.iter().map(|spelling| toml_string(spelling)).collect();
-        push_line(text, format_args!("missing = {}", list(&missing, "missing = ".len())));
+        push_line(text, format_args!("missing = {}", toml_list(&missing, "missing = ".len())));
     }
 }
 
@@ -680,7 +680,7 @@ fn write_target(text: &mut String, target: &Target) {
                     }
                 })
                 .collect();
-            push_line(text, format_args!("classes = {}", list(&classes, "classes = ".len())));
+            push_line(text, format_args!("classes = {}", toml_list(&classes, "classes = ".len())));
         }
     }
 }
@@ -703,7 +703,7 @@ fn write_feature(text: &mut String, feature: &Feature) {
             let write = spelling_writer(categories.iter());
             let written: Vec<String> = categories.iter().map(|category| write(category)).collect();
             let start = format!("{key} = {{ categories = ");
-            let mut line = format!("{start}{}", list(&written, start.len()));
+            let mut line = format!("{start}{}", toml_list(&written, start.len()));
             if let Some(category) = missing.checked_sub(1).and_then(|index| written.get(index)) {
                 line.push_str(&format!(", missing = {category}"));
             }
@@ -716,8 +716,9 @@ fn push_line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("writing to a String cannot fail");
 }
 
-/// A list in brackets, broken over lines when it is long.
-fn list(items: &[String], indent: usize) -> String {
+/// A TOML list of items that are TOML already, broken over lines when it is long; `indent` characters stand before it.
+#[must_use]
+pub fn toml_list(items: &[String], indent: usize) -> String {
     let line = format!("[{}]", items.join(", "));
     if indent + line.chars().count() <= LINE_WIDTH {
         return line;
