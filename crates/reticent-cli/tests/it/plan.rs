@@ -38,6 +38,7 @@ fn a_plan_is_printed() {
     Expect:
       norm bound of a row                     2.16025   L2, over encoded columns with the intercept
       noise of a gradient coordinate        187.26874   standard deviation of one pass, in rows times encoded units
+      rows at which noise is no worse       351.00000   than sampling error, in the mean gradient; with fewer rows privacy costs more than sampling
       noise of the row count                 26.71922   standard deviation in rows; declare `rows` in the schema to avoid it
     ");
 }
@@ -64,6 +65,7 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     Expect:
       norm bound of a row                     2.16025   L2, over encoded columns with the intercept
       noise of a gradient coordinate        103.42254   standard deviation of one pass, in rows times encoded units
+      rows at which noise is no worse       351.00000   than sampling error, in the mean gradient; with fewer rows privacy costs more than sampling
       noise of the mean gradient              0.00023   all passes together, a coordinate; signals below it are lost
       sampling error of the same              0.00250   what a new sample of the same size would change; at most
       noise against sampling error            0.09363   below 1 privacy costs little; over 7 columns

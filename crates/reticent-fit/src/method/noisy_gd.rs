@@ -352,6 +352,12 @@ fn expectations(checked: &Checked, schema: &Schema, counts: &PlannedRelease, mu:
         value: per_pass,
         meaning: "standard deviation of one pass, in rows times encoded units".to_owned(),
     });
+    expectations.push(Expectation {
+        name: "rows at which noise is no worse",
+        value: (2.0 * checked.norm_bound / mu).powi(2).ceil(),
+        meaning: "than sampling error, in the mean gradient; with fewer rows privacy costs more than sampling"
+            .to_owned(),
+    });
     let Some(rows) = schema.privacy().rows else {
         expectations.push(Expectation {
             name: "noise of the row count",
