@@ -406,7 +406,7 @@ mod tests {
     fn a_count_that_is_only_noise_gives_a_base_rate_near_one_half() {
         let base = BaseRate::of(&[-900.0, 1100.0], 1000.0, None);
         assert!(base.rows >= 2000.0);
-        assert!(base.log_odds.abs() < 1.0, "drawn toward zero from 2.9: {}", base.log_odds);
+        assert!(base.log_odds.abs() < 1.0, "drawn toward zero: {}", base.log_odds);
         let base = BaseRate::of(&[30_000.0, 10_000.0], 10.0, Some(40_000));
         assert!((base.log_odds - (1.0f64 / 3.0).ln()).abs() < 1e-3);
     }
