@@ -11,9 +11,9 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use reticent_core::adjacency::Relation;
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
+use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
 use reticent_fit::model::Model;
@@ -59,9 +59,18 @@ fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Fail
     Ok(table)
 }
 
-/// The ledger beside a data file, which is made when it is missing.
-fn open_ledger_beside(data: &Path, claimed: &Relation) -> Result<LedgerFile, Failure> {
-    Ok(LedgerFile::open_or_create(&ledger_beside(data), &[claimed.clone()].into())?)
+/// Reads the private rows, and opens the ledger that pays for them: the one that was named, or one beside the data file.
+///
+/// A named ledger is opened first, because it may be missing; only a table that can be read gets a ledger beside it.
+fn read_with_ledger(data: &Path, schema: &Schema, named: Option<&Path>) -> Result<(MemoryEngine, LedgerFile), Failure> {
+    let source = open_private(data, schema)?;
+    let named = named.map(LedgerFile::open).transpose()?;
+    let engine = MemoryEngine::new(read_private(source, schema)?);
+    let ledger = match named {
+        Some(ledger) => ledger,
+        None => LedgerFile::open_or_create(&ledger_beside(data), &[schema.relation()].into())?,
+    };
+    Ok((engine, ledger))
 }
 
 /// A link to a table shares the ledger of the table itself.

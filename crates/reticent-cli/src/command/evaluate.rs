@@ -8,8 +8,6 @@ use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::Epsilon;
-use reticent_curator::ledger_file::LedgerFile;
-use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::evaluate::{Evaluation, private, public};
@@ -17,7 +15,7 @@ use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
 use serde_json::json;
 
-use super::{data_name, open_ledger_beside, open_private, read_model, read_private};
+use super::{data_name, read_model, read_with_ledger};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, progress, report};
@@ -52,13 +50,7 @@ pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, F
 
 fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Model) -> Result<(), Failure> {
     let schema = &model.schema;
-    let source = open_private(&arguments.data, schema)?;
-    let named = arguments.ledger.as_deref().map(LedgerFile::open).transpose()?;
-    let engine = MemoryEngine::new(read_private(source, schema)?);
-    let mut ledger = match named {
-        Some(ledger) => ledger,
-        None => open_ledger_beside(&arguments.data, &schema.relation())?,
-    };
+    let (engine, mut ledger) = read_with_ledger(&arguments.data, schema, arguments.ledger.as_deref())?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let delta =

@@ -10,7 +10,7 @@ use reticent_fit::method::noisy_gd;
 use reticent_fit::model::Model;
 use serde_json::json;
 
-use super::{data_name, ledger_beside, open_ledger_beside, open_private, plan, read_private, read_schema};
+use super::{data_name, ledger_beside, plan, read_schema, read_with_ledger};
 use crate::args::{FitArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::OutputFile;
@@ -25,14 +25,7 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let schema = read_schema(&arguments.request.schema)?;
     let (_, _) = plan::plan(&arguments.request, &schema)?;
-    let source = open_private(&arguments.data, &schema)?;
-    let named = arguments.ledger.as_deref().map(LedgerFile::open).transpose()?;
-    let engine = MemoryEngine::new(read_private(source, &schema)?);
-    // Only a table that can be read gets a ledger beside it.
-    let mut ledger = match named {
-        Some(ledger) => ledger,
-        None => open_ledger_beside(&arguments.data, &schema.relation())?,
-    };
+    let (engine, mut ledger) = read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref())?;
     let model = fit(&engine, &data_name(&arguments.data), &arguments.request, &schema, &mut ledger)?;
 
     let text = model.to_json();
