@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use reticent_core::schema::Schema;
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
-use reticent_fit::evaluate::public;
+use reticent_fit::evaluate::{Figure, public};
 use reticent_fit::public_fit;
 use serde_json::{Value, json};
 
@@ -157,13 +157,11 @@ fn fit_without_privacy(schema: &Schema, training: &Path, test: &Path) -> Result<
         PublicTable::read(source, schema, &mut |_| {}).map_err(|error| error.to_string())
     };
     let training = read(training)?;
-    let labelled = training.rows().filter_map(|(columns, class)| class.map(|class| (columns, class)));
-    let model = public_fit::fit(schema, labelled).map_err(|error| error.to_string())?;
+    let model = public_fit::fit(schema, training.labelled()).map_err(|error| error.to_string())?;
     let test = read(test)?;
-    let scored: Vec<(f64, bool)> =
-        test.rows().filter_map(|(columns, class)| class.map(|class| (model.score(columns), class == 1))).collect();
-    let evaluation = public::evaluate(&scored);
-    Ok([evaluation.accuracy.value, evaluation.auc.value, evaluation.log_loss.value])
+    let evaluation = public::evaluate(&model, test.labelled());
+    let value = |figure: Option<Figure>| figure.map_or(f64::NAN, |figure| figure.value);
+    Ok([evaluation.accuracy, evaluation.auc, evaluation.log_loss].map(value))
 }
 
 fn reticent(program: &Path, arguments: &[&str]) -> Result<Value, String> {

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use reticent_core::adjacency::Relation;
 use reticent_core::units::{Delta, Epsilon};
+
+use crate::method_options::MethodChoice;
 
 /// Regression models from private tables, with a certificate of what they reveal.
 #[derive(Parser)]
@@ -59,38 +61,11 @@ pub(crate) struct FitRequest {
     /// Failure probability, between 0 and 1; common choice: 1 / (a public round figure for the number of rows)²
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Delta,
-    /// Method
-    #[arg(long, value_enum, default_value_t = MethodName::NoisyGd)]
-    pub(crate) method: MethodName,
-    /// Start at a public model: a model file, declared public
+    /// Use a public model: as start, prior mean or centre of the penalty, as the method says
     #[arg(long, value_name = "MODEL")]
     pub(crate) init: Option<PathBuf>,
-    /// L2 penalty: adds L2/2 times the squared norm of the encoded weights (intercept excepted) to the summed loss
-    #[arg(long, value_name = "L2", default_value_t = 0.0, allow_negative_numbers = true)]
-    pub(crate) l2: f64,
-    /// Number of passes over the table
-    #[arg(long, value_name = "T", allow_negative_numbers = true)]
-    pub(crate) passes: Option<u32>,
-    /// Radius of the ball that the weights of the encoded columns are projected to
-    #[arg(long, allow_negative_numbers = true)]
-    pub(crate) radius: Option<f64>,
-    /// Which iterates are averaged
-    #[arg(long, value_enum, default_value_t = AverageName::LastHalf)]
-    pub(crate) average: AverageName,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MethodName {
-    /// Full-batch gradient descent with a noisy gradient a pass
-    NoisyGd,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AverageName {
-    /// The mean of all iterates
-    All,
-    /// The mean of the second half
-    LastHalf,
+    #[command(flatten)]
+    pub(crate) choice: MethodChoice,
 }
 
 #[derive(Args)]

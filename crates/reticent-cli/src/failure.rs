@@ -12,6 +12,7 @@ use reticent_core::session::SessionError;
 use reticent_curator::ledger_file::LedgerFileError;
 use reticent_curator::memory_engine::OutOfMemory;
 use reticent_curator::source::SourceError;
+use reticent_fit::method::FitError;
 
 /// A failure by who can mend it. Messages hold public facts only.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +95,15 @@ impl From<SessionError> for Failure {
             error @ (SessionError::WrongGrant { .. } | SessionError::WrongUnit { .. } | SessionError::ForeignGrant) => {
                 Self::Usage(error.to_string())
             }
+        }
+    }
+}
+
+impl From<FitError> for Failure {
+    fn from(error: FitError) -> Self {
+        match error {
+            FitError::Session(error) => error.into(),
+            FitError::Numeric(_) => Self::Data(error.to_string()),
         }
     }
 }

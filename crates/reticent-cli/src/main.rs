@@ -6,6 +6,7 @@ mod args;
 mod command;
 mod failure;
 mod files;
+mod method_options;
 mod progress;
 mod report;
 

@@ -10,7 +10,7 @@ use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
 use reticent_fit::certificate::Certificate;
 use reticent_fit::evaluate::{Evaluation, Figure};
-use reticent_fit::model::Model;
+use reticent_fit::model::{Coefficient, Model, Task};
 use reticent_fit::plan::Plan;
 use serde_json::{Value, json};
 
@@ -31,6 +31,12 @@ pub(crate) fn claim(certificate: &Certificate) -> String {
         certificate.delta.get(),
         certificate.mu
     );
+    if let Some(pure) = certificate.pure_epsilon {
+        line!(
+            text,
+            "All noise is Laplace noise: epsilon {pure:.6} at delta 0, as one release; a ledger charges the mu above"
+        );
+    }
     line!(text, "Protects: {}", certificate.relation);
     line!(text, "Public:");
     for fact in &certificate.public {
@@ -43,6 +49,9 @@ pub(crate) fn plan(plan: &Plan) -> String {
     let mut text = String::new();
     let claim = &plan.claim;
     line!(text, "Method: {}", plan.method);
+    if let Some(reason) = &plan.reason {
+        line!(text, "Chosen because {reason}");
+    }
     line!(text, "Privacy: epsilon {} at delta {:e} (mu {:.6})", claim.epsilon, claim.delta.get(), claim.mu);
     line!(text, "Protects: {}", claim.relation);
     line!(text, "Public:");
@@ -114,15 +123,31 @@ pub(crate) fn model(model: &Model) -> String {
             line!(text, "");
         }
     }
-    let classes = model.classes.join(" / ");
-    line!(text, "Log-odds of {} (classes {classes}):", model.classes.last().map_or("", String::as_str));
-    let width = model.coefficients.iter().map(|one| one.column.chars().count()).max().unwrap_or(0).clamp(11, 48);
-    line!(text, "  {:<width$} {:>14.6}", "(intercept)", model.intercept);
-    for coefficient in &model.coefficients {
-        line!(text, "  {:<width$} {:>14.6}", coefficient.column, coefficient.coefficient);
+    for output in &model.outputs {
+        let classes = model.classes.join(" / ");
+        match (model.task, &output.class) {
+            (Task::BinaryClassification, Some(class)) => line!(text, "Log-odds of {class} (classes {classes}):"),
+            (_, Some(class)) => line!(text, "Score of {class} (classes {classes}):"),
+            (_, None) => line!(text, "{}:", model.schema.target().column),
+        }
+        let names = output.coefficients.iter().map(|one| one.column.chars().count());
+        let width = names.max().unwrap_or(0).clamp(11, 48);
+        let interval = |value: f64, error: Option<f64>| {
+            error.map_or_else(String::new, |error| {
+                format!("  95 % interval {:>14.6} to {:>14.6}", value - NORMAL_975 * error, value + NORMAL_975 * error)
+            })
+        };
+        let of_intercept = interval(output.intercept, output.standard_error);
+        line!(text, "  {:<width$} {:>14.6}{of_intercept}", "(intercept)", output.intercept);
+        for Coefficient { column, coefficient, standard_error } in &output.coefficients {
+            line!(text, "  {column:<width$} {coefficient:>14.6}{}", interval(*coefficient, *standard_error));
+        }
     }
     text
 }
+
+/// The 97.5 % quantile of the standard normal distribution.
+const NORMAL_975: f64 = 1.959_963_984_540_054;
 
 pub(crate) fn schema(schema: &Schema) -> String {
     let coding = Coding::of(schema);
@@ -253,15 +278,23 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
     if let Some(n) = evaluation.n {
         line!(text, "Rows      {n:>10}");
     }
-    let figures = [("Accuracy", evaluation.accuracy), ("AUC", evaluation.auc), ("Log loss", evaluation.log_loss)];
-    for (name, Figure { value, standard_error }) in figures {
+    let figures = [
+        ("Accuracy", evaluation.accuracy),
+        ("AUC", evaluation.auc),
+        ("Log loss", evaluation.log_loss),
+        ("MSE", evaluation.mean_squared_error),
+        ("R²", evaluation.r_squared),
+    ];
+    for (name, figure) in figures {
+        let Some(Figure { value, standard_error }) = figure else { continue };
         let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} (noise)"));
         line!(text, "{name:<9} {value:>10.4}{error}");
     }
-    if let Some(gap) = evaluation.calibration.expected_error {
+    let Some(calibration) = &evaluation.calibration else { return text };
+    if let Some(gap) = calibration.expected_error {
         line!(text, "\nCalibration (mean gap {gap:.4}):");
         line!(text, "  {:<13} {:>7} {:>10} {:>10}", "probability", "rows", "predicted", "observed");
-        for bucket in &evaluation.calibration.buckets {
+        for bucket in &calibration.buckets {
             let range = format!("{:.3}..{:.3}", bucket.low, bucket.high);
             line!(
                 text,
@@ -280,20 +313,27 @@ pub(crate) fn comparison(models: &[(&str, &Evaluation)]) -> String {
     let mut text = String::new();
     line!(text, "{:<14} {:>9} {:>9} {:>9}", "", "accuracy", "AUC", "log loss");
     for (name, figures) in models {
+        let value = |figure: Option<Figure>| figure.map_or(f64::NAN, |figure| figure.value);
         let Evaluation { accuracy, auc, log_loss, .. } = figures;
-        line!(text, "{name:<14} {:>8.2}% {:>9.4} {:>9.4}", accuracy.value * 100.0, auc.value, log_loss.value);
+        line!(text, "{name:<14} {:>8.2}% {:>9.4} {:>9.4}", value(*accuracy) * 100.0, value(*auc), value(*log_loss));
     }
     text
 }
 
 pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
     let mut document = serde_json::to_value(evaluation).expect("figures are numbers or null");
-    if let Some(error) = evaluation.accuracy.standard_error {
-        document["standard_error"] = json!({
-            "accuracy": error,
-            "auc": evaluation.auc.standard_error,
-            "log_loss": evaluation.log_loss.standard_error,
-        });
+    let figures = [
+        ("accuracy", evaluation.accuracy),
+        ("auc", evaluation.auc),
+        ("log_loss", evaluation.log_loss),
+        ("mean_squared_error", evaluation.mean_squared_error),
+        ("r_squared", evaluation.r_squared),
+    ];
+    let errors =
+        figures.into_iter().filter_map(|(name, figure)| Some((name.to_owned(), json!(figure?.standard_error?))));
+    let errors: serde_json::Map<String, Value> = errors.collect();
+    if !errors.is_empty() {
+        document["standard_error"] = Value::Object(errors);
     }
     document
 }

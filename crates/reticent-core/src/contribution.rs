@@ -2,13 +2,16 @@
 //!
 //! This is the reference. A faster kernel is right when it equals this, integer for integer, on every row.
 //! A contribution is a pure function of the row and of the query's public values: never of the row's position, its
-//! neighbours or the block it is read in. Slopes are the same on every machine; log losses use the platform's `exp`.
+//! neighbours or the block it is read in. (In a matrix product the position names the public row that the label belongs to.)
+//! Slopes are the same on every machine; log losses use the platform's `exp`.
 
-use crate::encoding::LatticeRow;
-use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Map, PassWeights, SumQuery};
-use crate::slope::{sigmoid, slope};
+use crate::encoding::{CODE_MAX, LATTICE_NORM_MAX, LatticeRow, SlotKind};
+use crate::pass_weights::PassWeights;
+use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Map, ProductTarget, SumQuery, scores};
+use crate::slope::{sigmoid, slope, softmax_slopes};
 
-/// Label of a row as stored: a class index, or [`UNUSABLE_LABEL`].
+/// Label of a row as stored: a class index, or a number with the target's bounds mapped onto `-32767..=32767`, or
+/// [`UNUSABLE_LABEL`].
 pub type CodedLabel = i16;
 
 /// Stored for a label that is missing or outside the declared classes: such a row adds zero to every sum.
@@ -18,38 +21,220 @@ pub const UNUSABLE_LABEL: CodedLabel = i16::MIN;
 ///
 /// Guarantee: what is added has at most the norm that [`crate::query::QueryShape::sensitivity`] charges, for *every*
 /// row that satisfies the invariant of [`LatticeRow`] and every label.
+///
+/// # Panics
+/// On queries that do not read lattice rows: [`add_marginals`] and [`add_matrix_label`] answer those.
 pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel, totals: &mut [i128]) {
-    let class = match label {
-        0 => 0u8,
-        1 => 1u8,
-        // Unusable, or a class that a binary query does not know.
-        _ => return,
-    };
+    let weights = query.weights();
     match *query.shape().map() {
-        Map::ClassCount { .. } => totals[usize::from(class)] += i128::from(COUNT_STEP),
+        Map::ClassCount { classes } => {
+            let Some(class) = class_of(label, classes) else { return };
+            totals[class] += i128::from(COUNT_STEP);
+        }
         Map::Gradient { loss, .. } => {
-            let slope = i128::from(slope(loss, score(query.weights(), row), class));
-            for (total, feature) in totals.iter_mut().zip(row.features) {
-                *total += slope * i128::from(*feature);
+            let Some(class) = class_of(label, 2) else { return };
+            let slope = slope(loss, score(weights, row), class as u8);
+            add_scaled(totals, slope, row.features);
+        }
+        Map::SoftmaxGradient { classes, .. } => {
+            let Some(class) = class_of(label, classes) else { return };
+            let mut slopes = vec![0; classes as usize];
+            softmax_slopes(&class_scores(weights, row), class, &mut slopes);
+            for (totals, slope) in totals.chunks_exact_mut(row.features.len()).zip(slopes) {
+                add_scaled(totals, slope, row.features);
             }
         }
-        Map::CorrectCount => {
-            let predicted = u8::from(score(query.weights(), row) > 0.0);
+        Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
+            let Some(label) = product_label(target, label) else { return };
+            add_products(totals, row.features, label, [diagonal, off_diagonal, cross, square].map(i64::from));
+        }
+        Map::CorrectCount { classes } => {
+            let Some(class) = class_of(label, classes) else { return };
+            let predicted = if scores(classes) == 1 {
+                usize::from(score(weights, row) > 0.0)
+            } else {
+                largest_place(&class_scores(weights, row))
+            };
             totals[0] += i128::from(COUNT_STEP);
             totals[1] += i128::from(COUNT_STEP) * i128::from(predicted == class);
         }
-        Map::LogLoss => {
-            let z = f64::from(score(query.weights(), row));
-            let margin = if class == 1 { z } else { -z };
-            // ln(1 + e^-margin), stable on both sides.
-            let loss = (-margin).max(0.0) + (-margin.abs()).exp().ln_1p();
+        Map::LogLoss { classes } => {
+            let Some(class) = class_of(label, classes) else { return };
+            let loss = if scores(classes) == 1 {
+                let z = f64::from(score(weights, row));
+                let margin = if class == 1 { z } else { -z };
+                // ln(1 + e^-margin), stable on both sides.
+                (-margin).max(0.0) + (-margin.abs()).exp().ln_1p()
+            } else {
+                log_sum_exp_excess(&class_scores(weights, row), class)
+            };
             let cap = LOG_LOSS_STEP * i64::from(LOG_LOSS_CAP);
             totals[0] += i128::from(((loss * LOG_LOSS_STEP as f64) as i64).clamp(0, cap));
         }
         Map::ScoreHistogram { buckets } => {
-            let bucket = ((sigmoid(score(query.weights(), row)) * buckets as f32) as u32).min(buckets - 1);
-            totals[(u32::from(class) * buckets + bucket) as usize] += i128::from(COUNT_STEP);
+            let Some(class) = class_of(label, 2) else { return };
+            let bucket = ((sigmoid(score(weights, row)) * buckets as f32) as u32).min(buckets - 1);
+            totals[(class as u32 * buckets + bucket) as usize] += i128::from(COUNT_STEP);
         }
+        Map::SquaredError => {
+            if label == UNUSABLE_LABEL {
+                return;
+            }
+            let full = f64::from(LATTICE_NORM_MAX);
+            let label = f64::from(label) / full;
+            let error = f64::from(score(weights, row)).clamp(-1.0, 1.0) - label;
+            let step = |value: f64| i128::from((value * COUNT_STEP as f64) as i64).clamp(-COUNT, COUNT);
+            const COUNT: i128 = COUNT_STEP as i128;
+            for (total, value) in totals.iter_mut().zip([1.0, error * error / 4.0, label, label * label]) {
+                *total += step(value);
+            }
+        }
+        Map::Marginals { .. } | Map::MatrixProduct { .. } => unreachable!("answered from codes and labels"),
+    }
+}
+
+/// Adds class, categories and moments of one row: see [`Map::Marginals`]. A row without a usable class adds nothing.
+///
+/// # Panics
+/// On any other query.
+pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals: &mut [i128]) {
+    let Map::Marginals { classes, .. } = *query.shape().map() else { unreachable!("called for marginals only") };
+    let coding = query.encoding().expect("marginals are asked of a table").coding();
+    if classes > 0 {
+        let Some(class) = class_of(label, classes) else { return };
+        totals[class] += i128::from(COUNT_STEP);
+    } else if label == UNUSABLE_LABEL {
+        return;
+    }
+    let mut place = classes as usize;
+    for (code, slot) in codes.iter().zip(coding.slot_kinds()) {
+        match slot {
+            SlotKind::Numeric => {
+                for (total, moment) in totals[place..].iter_mut().zip(moments(*code)) {
+                    *total += i128::from(moment);
+                }
+                place += 2;
+            }
+            SlotKind::Categories(categories) => {
+                totals[place + usize::from(*code).min(categories - 1)] += i128::from(COUNT_STEP);
+                place += categories;
+            }
+        }
+    }
+}
+
+/// `u - 1/2` and `(2u - 1)² - 1/2` in steps of [`COUNT_STEP`], from the code of `u`; each at most half a step count.
+#[must_use]
+pub fn moments(code: u16) -> [i64; 2] {
+    let full = i64::from(CODE_MAX);
+    let centred = 2 * i64::from(code.min(CODE_MAX)) - full;
+    let half = COUNT_STEP / 2;
+    // Truncation toward zero keeps the first within half a step count; the second lies between two integers that do.
+    [half * centred / full, (COUNT_STEP * centred / full * centred / full) - half]
+}
+
+/// Adds a row of the query's public matrix times the integer that stands for the label: see [`Map::MatrixProduct`].
+///
+/// # Panics
+/// On any other query, or where the matrix has no such row.
+pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals: &mut [i128]) {
+    let Map::MatrixProduct { outputs, target, label_low, label_high, .. } = *query.shape().map() else {
+        unreachable!("called for matrix products only")
+    };
+    let matrix = query.matrix().expect("a matrix product has a matrix");
+    let (output, value) = if outputs > 1 {
+        let Some(class) = class_of(label, outputs) else { return };
+        (class, label_high)
+    } else {
+        let value = match (target, label) {
+            (_, UNUSABLE_LABEL) => 0,
+            (ProductTarget::Number, label) => i32::from(label).clamp(label_low, label_high),
+            (ProductTarget::Class, 0) => label_low,
+            (ProductTarget::Class, 1) => label_high,
+            (ProductTarget::Class, _) => 0,
+        };
+        (0, value)
+    };
+    let totals = &mut totals[output * matrix.columns()..][..matrix.columns()];
+    for (total, weight) in totals.iter_mut().zip(matrix.row(row)) {
+        *total += i128::from(value) * i128::from(*weight);
+    }
+}
+
+/// Adds the votes of one party times the rows of the public matrix. Whatever the votes are, each counts as clamped to the
+/// query's range, and with an output a class those of a row count only up to `label_high` together.
+///
+/// # Panics
+/// On any other query, or when there is not one vote a row and output.
+pub fn add_party_votes(query: &SumQuery, votes: &[i32], totals: &mut [i128]) {
+    let Map::MatrixProduct { outputs, label_low, label_high, .. } = *query.shape().map() else {
+        unreachable!("called for matrix products only")
+    };
+    let matrix = query.matrix().expect("a matrix product has a matrix");
+    assert_eq!(votes.len(), matrix.rows() * outputs as usize, "one vote a row and output");
+    for (row, votes) in votes.chunks_exact(outputs as usize).enumerate() {
+        let mut left = label_high;
+        for (output, vote) in votes.iter().enumerate() {
+            let vote = if outputs > 1 {
+                let vote = (*vote).clamp(0, left);
+                left -= vote;
+                vote
+            } else {
+                (*vote).clamp(label_low, label_high)
+            };
+            let totals = &mut totals[output * matrix.columns()..][..matrix.columns()];
+            for (total, weight) in totals.iter_mut().zip(matrix.row(row)) {
+                *total += i128::from(vote) * i128::from(*weight);
+            }
+        }
+    }
+}
+
+/// The class of a label, if it is one of the query's.
+#[must_use]
+#[inline]
+pub fn class_of(label: CodedLabel, classes: u32) -> Option<usize> {
+    let class = usize::try_from(label).ok()?;
+    (class < classes as usize).then_some(class)
+}
+
+/// The integer in `[-32767, 32767]` that stands for a label in products.
+#[must_use]
+#[inline]
+pub fn product_label(target: ProductTarget, label: CodedLabel) -> Option<i64> {
+    match (target, label) {
+        (_, UNUSABLE_LABEL) => None,
+        (ProductTarget::Number, label) => Some(i64::from(label)),
+        (ProductTarget::Class, 0) => Some(-i64::from(LATTICE_NORM_MAX)),
+        (ProductTarget::Class, 1) => Some(i64::from(LATTICE_NORM_MAX)),
+        (ProductTarget::Class, _) => None,
+    }
+}
+
+fn add_scaled(totals: &mut [i128], slope: i32, features: &[i16]) {
+    for (total, feature) in totals.iter_mut().zip(features) {
+        *total += i128::from(slope) * i128::from(*feature);
+    }
+}
+
+fn add_products(totals: &mut [i128], features: &[i16], label: i64, multipliers: [i64; 4]) {
+    let [diagonal, off_diagonal, cross, square] = multipliers;
+    let mut totals = totals.iter_mut();
+    let mut add = |value: i64| *totals.next().expect("one place a product") += i128::from(value);
+    for (first, feature) in features.iter().enumerate() {
+        let feature = i64::from(*feature);
+        add(diagonal * feature * feature);
+        for other in &features[first + 1..] {
+            add(off_diagonal * feature * i64::from(*other));
+        }
+    }
+    if cross > 0 {
+        for feature in features {
+            add(cross * label * i64::from(*feature));
+        }
+    }
+    if square > 0 {
+        add(square * label * label);
     }
 }
 
@@ -57,13 +242,19 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
 #[must_use]
 #[inline]
 pub fn score(weights: &PassWeights, row: LatticeRow<'_>) -> f32 {
+    score_with(weights.weights(), weights, row)
+}
+
+/// One score a class: the weights lie class after class.
+#[must_use]
+pub fn class_scores(weights: &PassWeights, row: LatticeRow<'_>) -> Vec<f32> {
+    weights.weights().chunks_exact(row.features.len()).map(|of_class| score_with(of_class, weights, row)).collect()
+}
+
+fn score_with(of_class: &[i16], weights: &PassWeights, row: LatticeRow<'_>) -> f32 {
     // Below 2^31 by the norms of both sides, so a narrower accumulator gives the same integer.
-    let dot: i64 = weights
-        .weights()
-        .iter()
-        .zip(row.features)
-        .map(|(weight, feature)| i64::from(*weight) * i64::from(*feature))
-        .sum();
+    let dot: i64 =
+        of_class.iter().zip(row.features).map(|(weight, feature)| i64::from(*weight) * i64::from(*feature)).sum();
     scale_score(dot, weights, row.step)
 }
 
@@ -72,4 +263,22 @@ pub fn score(weights: &PassWeights, row: LatticeRow<'_>) -> f32 {
 #[inline]
 pub fn scale_score(dot: i64, weights: &PassWeights, row_step: f32) -> f32 {
     dot as f32 * (row_step * weights.step())
+}
+
+/// The first place of the largest score.
+fn largest_place(scores: &[f32]) -> usize {
+    let mut place = 0;
+    for (other, score) in scores.iter().enumerate() {
+        if *score > scores[place] {
+            place = other;
+        }
+    }
+    place
+}
+
+/// `ln sum e^(z_k) - z_class`.
+fn log_sum_exp_excess(scores: &[f32], class: usize) -> f64 {
+    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
+    let total: f64 = scores.iter().map(|score| f64::from(score - largest).exp()).sum();
+    total.ln() - f64::from(scores[class] - largest)
 }

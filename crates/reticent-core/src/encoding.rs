@@ -69,6 +69,15 @@ enum Slot {
     },
 }
 
+/// What a slot of a row's codes holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotKind {
+    /// `0..=CODE_MAX`, one column.
+    Numeric,
+    /// The index of a category, "other" first, out of this many; one column each.
+    Categories(usize),
+}
+
 /// The schema's public map from cells to codes, and the meaning of every encoded column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coding {
@@ -133,6 +142,14 @@ impl Coding {
         &self.names
     }
 
+    /// Whether each slot, in order, is numeric or has a number of categories.
+    pub fn slot_kinds(&self) -> impl Iterator<Item = SlotKind> {
+        self.slots.iter().map(|slot| match slot {
+            Slot::Numeric { .. } => SlotKind::Numeric,
+            Slot::Category { categories, .. } => SlotKind::Categories(*categories),
+        })
+    }
+
     /// Number of slots with a single column of their own, and of slots that select one column of a block.
     #[must_use]
     pub fn numeric_and_categorical_slots(&self) -> (usize, usize) {
@@ -193,7 +210,10 @@ impl Coding {
     }
 
     /// Writes the real columns of a coded row: the intercept 1, numerics in `[0, 1]`, one 1 in each block.
-    fn expand(&self, codes: &[u16], columns: &mut [f64]) {
+    ///
+    /// # Panics
+    /// When the lengths do not fit.
+    pub fn expand(&self, codes: &[u16], columns: &mut [f64]) {
         columns.fill(0.0);
         columns[0] = 1.0;
         let mut next_column = 1;

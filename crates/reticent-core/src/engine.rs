@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::adjacency::PrivacyUnit;
+use crate::public_features::PublicFeatures;
 use crate::query::SumQuery;
 use crate::sum::PartialSum;
 
@@ -19,6 +20,15 @@ pub trait Engine {
     /// # Errors
     /// [`EngineError`] when rows cannot be reached; never for what a row holds.
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError>;
+
+    /// The features of all rows, in the order in which a [`crate::public_matrix::PublicMatrix`] has to have its rows.
+    /// [`crate::session::Session`] asks for them only where features are public to the fitter.
+    ///
+    /// # Errors
+    /// [`EngineError`] when rows cannot be reached, or this engine has none to show.
+    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+        Ok(None)
+    }
 }
 
 /// Rows that could not be reached.

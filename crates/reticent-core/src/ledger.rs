@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::account::gdp;
+use crate::account::pure::{self, PureLoss};
 use crate::adjacency::Relation;
 use crate::query::QueryShape;
-use crate::units::{Delta, Epsilon, MuSquared, NoiseScale};
+use crate::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
 /// A limit on what may be learnt about one unit, for as long as the ledger lives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,8 +41,11 @@ pub struct PlannedRelease {
     pub purpose: String,
     /// Size and sensitivity of the query.
     pub shape: QueryShape,
-    /// Scale of the rounded Gaussian noise, in lattice units.
+    /// Scale of the noise, in lattice units.
     pub noise_scale: NoiseScale,
+    /// Distribution of the noise.
+    #[serde(default)]
+    pub noise: NoiseDistribution,
     /// Number of answers of this kind.
     pub times: u32,
 }
@@ -50,13 +54,34 @@ impl PlannedRelease {
     /// Price of all the answers under a relation, rounded up; `None` when it has no finite price there.
     ///
     /// ```text
-    ///   mu² = times · B² / S²
+    ///   rounded Gaussian:   mu² = times · B² / S²
+    ///   discrete Laplace:   mu² = times · mu(B_1 / S)², mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon))
     /// ```
-    /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; row F2 of `docs/formulas.md`.
+    /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; rows F2 and F6 of `docs/formulas.md`.
     #[must_use]
     pub fn price_up(&self, relation: &Relation) -> Option<MuSquared> {
-        let sensitivity = self.shape.sensitivity(relation)?;
-        MuSquared::price_up(sensitivity, self.noise_scale)?.checked_mul(self.times)
+        let one = match self.noise {
+            NoiseDistribution::RoundedGaussian => {
+                MuSquared::price_up(self.shape.sensitivity(relation)?, self.noise_scale)?
+            }
+            NoiseDistribution::DiscreteLaplace => {
+                let epsilon = self.shape.l1_sensitivity(relation)?.epsilon_up(self.noise_scale);
+                MuSquared::charge_up(pure::mu_of_pure_up(Epsilon::new(epsilon).ok()?))?
+            }
+        };
+        one.checked_mul(self.times)
+    }
+
+    /// Epsilon at delta 0 of all the answers under a relation, rounded up; `None` for Gaussian noise, which has none.
+    #[must_use]
+    pub fn pure_epsilon_up(&self, relation: &Relation) -> Option<f64> {
+        match self.noise {
+            NoiseDistribution::RoundedGaussian => None,
+            NoiseDistribution::DiscreteLaplace => {
+                let one = Epsilon::new(self.shape.l1_sensitivity(relation)?.epsilon_up(self.noise_scale)).ok()?;
+                (0..self.times).try_fold(PureLoss::ZERO, |sum, _| sum.checked_add(one)).map(PureLoss::get)
+            }
+        }
     }
 }
 

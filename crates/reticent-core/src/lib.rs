@@ -6,10 +6,10 @@
 //!                                                              ├─▶ session ─▶ Release (public)
 //!   query ─▶ sensitivity ─▶ account ─▶ ledger ─▶ grant ────────┤
 //!   (data)   (integers)     (prices)   (charged first)         │
-//!   noise: entropy ─▶ rounded Gaussian (exact, integers) ──────┘
+//!   noise: entropy ─▶ rounded Gaussian or discrete Laplace ────┘
 //! ```
 //!
-//! Every touch of private data is an exact sum of bounded integer vectors plus rounded Gaussian noise; the rest is public
+//! Every touch of private data is an exact sum of bounded integer vectors plus exact integer noise; the rest is public
 //! post-processing. This crate does no file access, starts no thread, reads no clock and writes no log.
 
 pub mod units;
@@ -19,6 +19,9 @@ pub mod schema;
 
 pub mod contribution;
 pub mod encoding;
+pub mod pass_weights;
+pub mod public_features;
+pub mod public_matrix;
 pub mod query;
 pub mod record;
 pub mod slope;

@@ -3,14 +3,17 @@
 //! A [`SumQuery`] is data: what is added up over the rows, with every public value that it needs. Its [`QueryShape`] is the
 //! part that fixes size and sensitivity; it is known when a fit is planned, before any row is read or any weight is fitted.
 
+mod sensitivity;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
-use crate::encoding::{Encoding, LATTICE_NORM_MAX};
-use crate::units::SensitivitySquared;
+use crate::adjacency::PrivacyUnit;
+use crate::encoding::Encoding;
+use crate::pass_weights::PassWeights;
+use crate::public_matrix::PublicMatrix;
 
 /// Steps of a slope: a derivative of the loss in `[-1, 1]` becomes an integer in `[-2048, 2048]`.
 ///
@@ -29,12 +32,33 @@ pub const LOG_LOSS_CAP: u32 = 4;
 /// Largest declared maximum of rows: `2^36 · 2048 · 32767 < 2^63`, so that even a 64-bit engine does not overflow.
 pub const ROWS_MAX_LIMIT: u64 = 1 << 36;
 
-/// Convex losses of a linear score.
+/// Largest multiplier of a block of [`Map::Gram`].
+pub const GRAM_MULTIPLIER_MAX: u32 = 4096;
+
+/// Largest label of [`Map::MatrixProduct`] in magnitude.
+pub const MATRIX_LABEL_MAX: i32 = 1 << 20;
+
+/// Convex losses of a linear score of two classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// `ln(1 + e^z) - y z`, slope `sigmoid(z) - y`.
     Logistic,
+    /// `e^s` for `s <= 0` and `1 + s` beyond, with `s = z` for class 0 and `-z` for class 1: slope `±min(1, e^s)`.
+    ///
+    /// The logistic loss with every row weighted by `1 / max(p, 1 - p)`: same minimiser where the model holds, most curvature
+    /// for a slope in `[-1, 1]`. Derived in `docs/methods/noisy-gd.md`.
+    TwoSidedExponential,
+}
+
+/// What stands for the label in a sum of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProductTarget {
+    /// A number, `[low, high]` mapped onto the integers `-32767..=32767`.
+    Number,
+    /// Class 0 as -32767 and class 1 as 32767: twice `y - 1/2`.
+    Class,
 }
 
 /// What is added up, without the public values that do not change the sensitivity.
@@ -46,6 +70,18 @@ pub enum Map {
         /// Declared classes, at least 2.
         classes: u32,
     },
+    /// Rows by class, rows by category of every categorical slot, and two moments of every numeric slot, in steps of
+    /// [`COUNT_STEP`]: `u - 1/2` and `(2u - 1)² - 1/2` with `u` in `[0, 1]`. Class counts come first, then slot by slot.
+    Marginals {
+        /// Declared classes; 0 for a numeric target, which is not counted.
+        classes: u32,
+        /// Numeric slots of the coding: two coordinates each.
+        numeric: u32,
+        /// Categorical slots of the coding.
+        categorical: u32,
+        /// Categories of all categorical slots together, "other" included.
+        categories: u32,
+    },
     /// Slope of the loss times the lattice row: one coordinate a column.
     Gradient {
         /// The loss.
@@ -53,15 +89,93 @@ pub enum Map {
         /// Encoded columns, the intercept among them.
         columns: u32,
     },
+    /// Softmax probabilities minus the class indicator, times the lattice row: `classes · columns` coordinates, class after
+    /// class.
+    SoftmaxGradient {
+        /// Classes, at least 2.
+        classes: u32,
+        /// Encoded columns, the intercept among them.
+        columns: u32,
+    },
+    /// Products of the lattice row with itself and with the label, each block times its own multiplier.
+    ///
+    /// Coordinates: the packed upper triangle, row after row, diagonal entries times `diagonal` and the others times
+    /// `off_diagonal`; then label times row, times `cross` (absent when 0); then the squared label, times `square` (absent
+    /// when 0). Rows without a usable label add nothing.
+    Gram {
+        /// Encoded columns, the intercept among them.
+        columns: u32,
+        /// What stands for the label.
+        target: ProductTarget,
+        /// Multiplier of `q_j²`.
+        diagonal: u32,
+        /// Multiplier of `q_j q_l`, `j < l`.
+        off_diagonal: u32,
+        /// Multiplier of `y q_j`.
+        cross: u32,
+        /// Multiplier of `y²`.
+        square: u32,
+    },
+    /// Private integer labels times the rows of a public matrix: `sum_i label_i · matrix_i`, `outputs` times over.
+    ///
+    /// With one output the label is a number or, for two classes, `label_low` or `label_high`; an unusable label is 0. With
+    /// more outputs, class `k` adds `label_high` times the row to output `k` and nothing to the others. Under party adjacency
+    /// a label is the sum of the parties' votes, each of them between `label_low` and `label_high`.
+    MatrixProduct {
+        /// Columns of the matrix.
+        columns: u32,
+        /// 1 for a number or two classes, else one a class.
+        outputs: u32,
+        /// What a label is.
+        target: ProductTarget,
+        /// Smallest label, at most 0.
+        label_low: i32,
+        /// Largest label, at least 0.
+        label_high: i32,
+        /// Rows of the matrix; 0 while it is not known, which leaves no bound under party adjacency.
+        rows: u64,
+        /// Bound on the square of the L2 norm of every row of the matrix.
+        row_norm_square: u64,
+        /// Bound on the largest eigenvalue of `matrixᵀ matrix`; 0 while it is not known.
+        eigenvalue: u64,
+    },
     /// Usable rows, and those whose class the model gets right: two coordinates in steps of [`COUNT_STEP`].
-    CorrectCount,
+    CorrectCount {
+        /// Classes: two have one score, more have one each.
+        classes: u32,
+    },
     /// Log loss capped at [`LOG_LOSS_CAP`], in steps of [`LOG_LOSS_STEP`]: one coordinate.
-    LogLoss,
+    LogLoss {
+        /// Classes: two have one score, more have one each.
+        classes: u32,
+    },
     /// Rows by predicted probability and class: `2 · buckets` coordinates, class 0 first.
     ScoreHistogram {
         /// Equal-width buckets of the probability of class 1.
         buckets: u32,
     },
+    /// Usable rows, a quarter of the squared error, the label and its square, in steps of [`COUNT_STEP`]; label and
+    /// prediction are on the scale that maps the target's bounds onto `[-1, 1]`, the prediction clamped to it.
+    SquaredError,
+}
+
+impl Map {
+    /// Number of weights that score a row: none for plain sums.
+    fn weights(&self, encoded: usize) -> usize {
+        match *self {
+            Self::ClassCount { .. } | Self::Marginals { .. } | Self::Gram { .. } | Self::MatrixProduct { .. } => 0,
+            Self::Gradient { columns, .. } => columns as usize,
+            Self::SoftmaxGradient { classes, columns } => classes as usize * columns as usize,
+            Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
+            Self::CorrectCount { classes } | Self::LogLoss { classes } => scores(classes) * encoded,
+        }
+    }
+}
+
+/// Linear scores of a model: one for two classes, else one a class.
+#[must_use]
+pub const fn scores(classes: u32) -> usize {
+    if classes <= 2 { 1 } else { classes as usize }
 }
 
 /// Size and sensitivity of a query, and all that the ledger has to know of it.
@@ -83,11 +197,14 @@ pub enum QueryError {
     #[error("rows_max of the privacy unit must be between 1 and 1048576, not {0}")]
     UnitRows(u32),
     /// Fewer classes than a label can have.
-    #[error("a count by class needs at least 2 classes, not {0}")]
+    #[error("a query by class needs at least 2 classes, not {0}")]
     Classes(u32),
-    /// A query with nothing to add up.
-    #[error("a query needs between 1 and 1048576 coordinates, not {0}")]
-    Coordinates(u32),
+    /// A query with nothing to add up, or too much.
+    #[error("a query needs between 1 and 1048576 coordinates, not {0}; list fewer features or categories")]
+    Coordinates(u64),
+    /// A multiplier or label outside the range in which sensitivities fit 128 bits.
+    #[error("{0} is outside the range that a query supports")]
+    Range(&'static str),
     /// Public values that do not fit the shape.
     #[error("the public values have {found} columns where the query has {expected}")]
     Columns {
@@ -96,6 +213,9 @@ pub enum QueryError {
         /// Columns of the public values.
         found: usize,
     },
+    /// A public matrix that is not within the bounds of the shape: its sensitivity would be larger than what was paid.
+    #[error("the public matrix is not within the bounds that were planned for it")]
+    Matrix,
 }
 
 impl QueryShape {
@@ -110,14 +230,12 @@ impl QueryShape {
         if !(1..=1 << 20).contains(&unit.rows_max()) {
             return Err(QueryError::UnitRows(unit.rows_max()));
         }
-        if let Map::ClassCount { classes: classes @ (0 | 1) } = map {
-            return Err(QueryError::Classes(classes));
+        check_ranges(&map)?;
+        let coordinates = count_coordinates(&map);
+        if !(1..=1 << 20).contains(&coordinates) {
+            return Err(QueryError::Coordinates(coordinates));
         }
-        let shape = Self { map, unit, rows_max };
-        if !(1..=1 << 20).contains(&shape.coordinates()) {
-            return Err(QueryError::Coordinates(shape.coordinates()));
-        }
-        Ok(shape)
+        Ok(Self { map, unit, rows_max })
     }
 
     /// What is added up.
@@ -132,76 +250,72 @@ impl QueryShape {
         &self.unit
     }
 
+    /// Declared maximum of the number of rows.
+    #[must_use]
+    pub fn rows_max(&self) -> u64 {
+        self.rows_max
+    }
+
     /// Number of integers that the sum has.
     #[must_use]
     pub fn coordinates(&self) -> u32 {
-        match self.map {
-            Map::LogLoss => 1,
-            Map::CorrectCount => 2,
-            Map::ClassCount { classes } => classes,
-            Map::Gradient { columns, .. } => columns,
-            Map::ScoreHistogram { buckets } => buckets.saturating_mul(2),
-        }
+        u32::try_from(count_coordinates(&self.map)).expect("checked when the shape was made")
     }
+}
 
-    /// Square of the L2 sensitivity under a relation, in lattice units; `None` when there is no finite bound.
-    ///
-    /// ```text
-    ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
-    ///              ||slope · row|| <= 2048 · 32767
-    ///   a unit of m rows, with one row's norm at most b, and |b - b'| the most that one row can move:
-    ///     add-remove  m b        replace  m |b - b'|        label  m |b - b'| over labels only        party  none
-    /// ```
-    /// Guarantee: for tables that differ in one unit of `relation`, the exact sums differ by at most this, in L2.
-    /// Source: derived at row F1 of `docs/formulas.md`.
-    /// Edges: a unit other than the query's own has no bound here (`None`), nor has a whole party.
-    #[must_use]
-    pub fn sensitivity(&self, relation: &Relation) -> Option<SensitivitySquared> {
-        if relation.unit != self.unit {
-            return None;
+fn check_ranges(map: &Map) -> Result<(), QueryError> {
+    let range = |fits: bool, what| if fits { Ok(()) } else { Err(QueryError::Range(what)) };
+    match *map {
+        Map::ClassCount { classes }
+        | Map::SoftmaxGradient { classes, .. }
+        | Map::CorrectCount { classes }
+        | Map::LogLoss { classes }
+            if classes < 2 =>
+        {
+            Err(QueryError::Classes(classes))
         }
-        let row_square = match relation.adjacency {
-            Adjacency::AddRemove => self.row_norm_square(),
-            Adjacency::Replace => self.row_change_square(),
-            Adjacency::Label => self.label_change_square(),
-            Adjacency::Party => return None,
-        };
-        let rows = u128::from(self.unit.rows_max());
-        Some(SensitivitySquared::new(rows * rows * row_square))
+        Map::Marginals { classes: 1, .. } => Err(QueryError::Classes(1)),
+        Map::Gram { columns, diagonal, off_diagonal, cross, square, .. } => {
+            range(columns > 0, "the number of columns")?;
+            let multipliers = [diagonal, off_diagonal, cross, square];
+            range(multipliers.into_iter().all(|one| one <= GRAM_MULTIPLIER_MAX), "a multiplier of a Gram query")
+        }
+        Map::MatrixProduct { outputs, label_low, label_high, row_norm_square, rows, .. } => {
+            range(outputs > 0, "the number of outputs")?;
+            range(
+                (-MATRIX_LABEL_MAX..=0).contains(&label_low) && (0..=MATRIX_LABEL_MAX).contains(&label_high),
+                "a label of a matrix product",
+            )?;
+            range(rows <= ROWS_MAX_LIMIT && row_norm_square <= 1 << 48, "the size of a public matrix")
+        }
+        Map::ClassCount { .. }
+        | Map::Marginals { .. }
+        | Map::Gradient { .. }
+        | Map::SoftmaxGradient { .. }
+        | Map::CorrectCount { .. }
+        | Map::LogLoss { .. }
+        | Map::ScoreHistogram { .. }
+        | Map::SquaredError => Ok(()),
     }
+}
 
-    /// Square of the largest norm of one row's contribution.
-    fn row_norm_square(&self) -> u128 {
-        let count = COUNT_STEP as u128;
-        match self.map {
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => count * count,
-            Map::CorrectCount => 2 * count * count,
-            Map::LogLoss => (LOG_LOSS_STEP as u128 * u128::from(LOG_LOSS_CAP)).pow(2),
-            Map::Gradient { loss: Loss::Logistic, .. } => (SLOPE_MAX as u128 * LATTICE_NORM_MAX as u128).pow(2),
+fn count_coordinates(map: &Map) -> u64 {
+    match *map {
+        Map::LogLoss { .. } => 1,
+        Map::CorrectCount { .. } => 2,
+        Map::SquaredError => 4,
+        Map::ClassCount { classes } => u64::from(classes),
+        Map::Marginals { classes, numeric, categories, .. } => {
+            u64::from(classes) + u64::from(categories) + 2 * u64::from(numeric)
         }
-    }
-
-    /// Square of the most that the contribution of one row moves when the row is replaced by any other.
-    fn row_change_square(&self) -> u128 {
-        match self.map {
-            // All contributions lie in the positive orthant with coordinates up to the step: a row with an unusable
-            // label counts nothing, so a replaced row can still move a count by one.
-            Map::CorrectCount | Map::LogLoss => self.row_norm_square(),
-            // From one cell to another.
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
-            // From c·x to -c·x.
-            Map::Gradient { loss: Loss::Logistic, .. } => 4 * self.row_norm_square(),
+        Map::Gradient { columns, .. } => u64::from(columns),
+        Map::SoftmaxGradient { classes, columns } => u64::from(classes) * u64::from(columns),
+        Map::Gram { columns, cross, square, .. } => {
+            let columns = u64::from(columns);
+            columns * (columns + 1) / 2 + if cross > 0 { columns } else { 0 } + u64::from(square > 0)
         }
-    }
-
-    /// Square of the most that the contribution of one row moves when only its label changes.
-    fn label_change_square(&self) -> u128 {
-        match self.map {
-            Map::CorrectCount | Map::LogLoss => self.row_norm_square(),
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
-            // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
-            Map::Gradient { loss: Loss::Logistic, .. } => self.row_norm_square(),
-        }
+        Map::MatrixProduct { columns, outputs, .. } => u64::from(outputs) * u64::from(columns),
+        Map::ScoreHistogram { buckets } => 2 * u64::from(buckets),
     }
 }
 
@@ -225,87 +339,78 @@ impl From<QueryShape> for ShapeDocument {
     }
 }
 
-/// Weights of a linear score for one pass: 16-bit integers and one power of two, from public weights alone.
-///
-/// `||weights||_2 <= 65535`, so that by Cauchy-Schwarz every partial sum of `weights · row` stays below `2^31` for a row of
-/// norm at most 32767: a 32-bit dot product is exact in any order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PassWeights {
-    weights: Vec<i16>,
-    /// A power of two: `weight ≈ step · weights[j]`.
-    step: f32,
-}
-
-/// Bound on the norm of [`PassWeights`] in their own steps.
-const PASS_WEIGHTS_NORM_MAX: f64 = 65_535.0;
-
-impl PassWeights {
-    /// For a query without a score.
-    #[must_use]
-    pub fn none() -> Self {
-        Self { weights: Vec::new(), step: 1.0 }
-    }
-
-    /// Rounds public weights to the finest power-of-two grid that fits. NaN counts as zero.
-    #[must_use]
-    pub fn quantise(weights: &[f64]) -> Self {
-        let finite = |weight: f64| if weight.is_nan() { 0.0 } else { weight.clamp(-1e15, 1e15) };
-        let norm = weights.iter().map(|weight| finite(*weight).powi(2)).sum::<f64>().sqrt();
-        let largest = weights.iter().map(|weight| finite(*weight).abs()).fold(0.0, f64::max);
-        // Rounding adds at most half a step a coordinate.
-        let rounding = 0.5 * (weights.len() as f64).sqrt() + 1.0;
-        let needed = (norm / (PASS_WEIGHTS_NORM_MAX - rounding)).max(largest / (f64::from(LATTICE_NORM_MAX) - 0.5));
-        let exponent = needed.max(2f64.powi(-100)).log2().ceil() as i32;
-        let step = 2f64.powi(exponent);
-        let weights: Vec<i16> = weights.iter().map(|weight| (finite(*weight) / step).round() as i16).collect();
-        let square: u64 = weights.iter().map(|weight| u64::from(weight.unsigned_abs()).pow(2)).sum();
-        assert!(
-            square as f64 <= PASS_WEIGHTS_NORM_MAX * PASS_WEIGHTS_NORM_MAX,
-            "the step was chosen so that this holds"
-        );
-        Self { weights, step: step as f32 }
-    }
-
-    /// The integers.
-    #[must_use]
-    pub fn weights(&self) -> &[i16] {
-        &self.weights
-    }
-
-    /// What one integer step is worth; a power of two.
-    #[must_use]
-    pub fn step(&self) -> f32 {
-        self.step
-    }
+/// The public values that a query reads beside the rows.
+#[derive(Clone, Debug)]
+enum PublicValues {
+    /// How codes become columns, and the weights of the scores.
+    Table { encoding: Arc<Encoding>, weights: PassWeights },
+    /// A matrix with one row for each private label.
+    Matrix(Arc<PublicMatrix>),
 }
 
 /// One question: what is added up over the rows.
 #[derive(Clone, Debug)]
 pub struct SumQuery {
     shape: QueryShape,
-    encoding: Arc<Encoding>,
-    weights: PassWeights,
+    public: PublicValues,
 }
 
 impl SumQuery {
-    /// A question with its public values: how codes become columns, and the weights of the score
-    /// ([`PassWeights::none`] for a plain count).
+    /// A question to a table with its public values: how codes become columns, and the weights of the scores
+    /// ([`PassWeights::none`] for a plain sum), score after score.
     ///
     /// # Errors
     /// [`QueryError::Columns`] when encoding or weights do not have the shape's columns.
     pub fn new(shape: QueryShape, encoding: Arc<Encoding>, weights: PassWeights) -> Result<Self, QueryError> {
         let encoded = encoding.coding().columns().len();
-        let (columns, weighted) = match *shape.map() {
-            Map::ClassCount { .. } => (encoded, 0),
-            Map::Gradient { columns, .. } => (columns as usize, columns as usize),
-            Map::CorrectCount | Map::LogLoss | Map::ScoreHistogram { .. } => (encoded, encoded),
+        let columns = match *shape.map() {
+            Map::Gradient { columns, .. } | Map::SoftmaxGradient { columns, .. } | Map::Gram { columns, .. } => {
+                columns as usize
+            }
+            Map::Marginals { numeric, categorical, categories, .. } => {
+                let (found_numeric, found_categorical) = encoding.coding().numeric_and_categorical_slots();
+                let found_categories = encoded - 1 - found_numeric;
+                let expected = [numeric as usize, categorical as usize, categories as usize];
+                for (expected, found) in expected.into_iter().zip([found_numeric, found_categorical, found_categories])
+                {
+                    if expected != found {
+                        return Err(QueryError::Columns { expected, found });
+                    }
+                }
+                encoded
+            }
+            Map::MatrixProduct { .. } => return Err(QueryError::Matrix),
+            Map::ClassCount { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => encoded,
         };
-        for (expected, found) in [(columns, encoded), (weighted, weights.weights.len())] {
+        for (expected, found) in [(columns, encoded), (shape.map.weights(encoded), weights.weights().len())] {
             if expected != found {
                 return Err(QueryError::Columns { expected, found });
             }
         }
-        Ok(Self { shape, encoding, weights })
+        Ok(Self { shape, public: PublicValues::Table { encoding, weights } })
+    }
+
+    /// A question to labels that belong to the rows of a public matrix.
+    ///
+    /// # Errors
+    /// [`QueryError::Matrix`] when the matrix is not within the bounds of the shape, [`QueryError::Columns`] when it has
+    /// other columns.
+    pub fn of_matrix(shape: QueryShape, matrix: Arc<PublicMatrix>) -> Result<Self, QueryError> {
+        let Map::MatrixProduct { columns, rows, row_norm_square, eigenvalue, .. } = *shape.map() else {
+            return Err(QueryError::Matrix);
+        };
+        if columns as usize != matrix.columns() {
+            return Err(QueryError::Columns { expected: columns as usize, found: matrix.columns() });
+        }
+        let within = matrix.row_norm_square() <= row_norm_square
+            && matrix.rows() as u64 <= shape.rows_max
+            && (rows == 0 || rows == matrix.rows() as u64)
+            && (eigenvalue == 0 || matrix.eigenvalue_bound() <= eigenvalue);
+        if within { Ok(Self { shape, public: PublicValues::Matrix(matrix) }) } else { Err(QueryError::Matrix) }
     }
 
     /// Size and sensitivity.
@@ -314,31 +419,50 @@ impl SumQuery {
         &self.shape
     }
 
-    /// Square of the L2 sensitivity: see [`QueryShape::sensitivity`].
+    /// How codes become columns; shared by all passes of a fit. `None` for a matrix product.
     #[must_use]
-    pub fn sensitivity(&self, relation: &Relation) -> Option<SensitivitySquared> {
-        self.shape.sensitivity(relation)
+    pub fn encoding(&self) -> Option<&Arc<Encoding>> {
+        match &self.public {
+            PublicValues::Table { encoding, .. } => Some(encoding),
+            PublicValues::Matrix(_) => None,
+        }
     }
 
-    /// How codes become columns; shared by all passes of a fit.
+    /// The matrix of a matrix product.
     #[must_use]
-    pub fn encoding(&self) -> &Arc<Encoding> {
-        &self.encoding
+    pub fn matrix(&self) -> Option<&Arc<PublicMatrix>> {
+        match &self.public {
+            PublicValues::Table { .. } => None,
+            PublicValues::Matrix(matrix) => Some(matrix),
+        }
     }
 
-    /// Weights of the score.
+    /// Weights of the scores; empty where no row is scored.
     #[must_use]
     pub fn weights(&self) -> &PassWeights {
-        &self.weights
+        match &self.public {
+            PublicValues::Table { weights, .. } => weights,
+            PublicValues::Matrix(_) => PassWeights::NONE,
+        }
     }
 
     /// What one integer of the sum is worth: counts in rows, losses in nats, gradients in the units of a contribution.
+    ///
+    /// Gram queries and matrix products stay in integers: the step is 1.
     #[must_use]
     pub fn sum_step(&self) -> f64 {
         match self.shape.map {
-            Map::ClassCount { .. } | Map::CorrectCount | Map::ScoreHistogram { .. } => 1.0 / COUNT_STEP as f64,
-            Map::LogLoss => 1.0 / LOG_LOSS_STEP as f64,
-            Map::Gradient { .. } => self.encoding.contribution_step() / f64::from(SLOPE_MAX),
+            Map::ClassCount { .. }
+            | Map::Marginals { .. }
+            | Map::CorrectCount { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => 1.0 / COUNT_STEP as f64,
+            Map::LogLoss { .. } => 1.0 / LOG_LOSS_STEP as f64,
+            Map::Gradient { .. } | Map::SoftmaxGradient { .. } => {
+                let encoding = self.encoding().expect("a gradient is asked of a table");
+                encoding.contribution_step() / f64::from(SLOPE_MAX)
+            }
+            Map::Gram { .. } | Map::MatrixProduct { .. } => 1.0,
         }
     }
 }
@@ -346,7 +470,9 @@ impl SumQuery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::adjacency::{Adjacency, Relation};
+    use crate::encoding::LATTICE_NORM_MAX;
+    use crate::units::SensitivitySquared;
 
     fn shape(map: Map) -> QueryShape {
         QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small")
@@ -378,7 +504,7 @@ mod tests {
 
     #[test]
     fn shapes_that_could_overflow_are_refused() {
-        let build = |rows_max| QueryShape::new(Map::LogLoss, PrivacyUnit::Row, rows_max);
+        let build = |rows_max| QueryShape::new(Map::LogLoss { classes: 2 }, PrivacyUnit::Row, rows_max);
         assert_eq!(build(0), Err(QueryError::RowsMax(0)));
         assert!(build(ROWS_MAX_LIMIT).is_ok());
         assert_eq!(build(ROWS_MAX_LIMIT + 1), Err(QueryError::RowsMax(ROWS_MAX_LIMIT + 1)));
@@ -389,27 +515,7 @@ mod tests {
             Err(QueryError::Classes(1)),
             "a row of class 1 would have no place"
         );
-        let document = r#"{"map":"log-loss","unit":"row","rows_max":0}"#;
+        let document = r#"{"map":{"log-loss":{"classes":2}},"unit":"row","rows_max":0}"#;
         assert!(serde_json::from_str::<QueryShape>(document).is_err(), "serde goes through the constructor");
-    }
-
-    proptest! {
-        #[test]
-        fn pass_weights_fit_an_exact_dot_product(weights in prop::collection::vec(-1e3f64..1e3, 1..200), power in -20i32..20) {
-            let weights: Vec<f64> = weights.iter().map(|weight| weight * 2f64.powi(power)).collect();
-            let pass = PassWeights::quantise(&weights);
-            let square: u64 = pass.weights().iter().map(|weight| u64::from(weight.unsigned_abs()).pow(2)).sum();
-            prop_assert!(square <= 65_535 * 65_535);
-            prop_assert!(65_535 * 32_767 < i64::from(i32::MAX));
-            for (weight, integer) in weights.iter().zip(pass.weights()) {
-                prop_assert!((weight - f64::from(*integer) * f64::from(pass.step())).abs() <= 0.5 * f64::from(pass.step()));
-            }
-        }
-
-        #[test]
-        fn pass_weights_survive_any_number(weights in prop::collection::vec(any::<f64>(), 1..20)) {
-            let pass = PassWeights::quantise(&weights);
-            prop_assert!(pass.step() > 0.0 && pass.step().is_finite());
-        }
     }
 }

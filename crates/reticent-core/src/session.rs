@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
-use crate::adjacency::{PrivacyUnit, Relation};
+use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
 use crate::engine::{Engine, EngineError};
 use crate::ledger::{LedgerError, LedgerStore, PlannedRelease, Request};
 use crate::noise::entropy::EntropyError;
 use crate::noise::source::NoiseSource;
+use crate::public_features::PublicFeatures;
 use crate::query::{QueryShape, SumQuery};
 use crate::sum::Release;
-use crate::units::NoiseScale;
+use crate::units::{NoiseDistribution, NoiseScale};
 
 /// Access to private rows against payment.
 pub struct Session<'a> {
@@ -34,6 +35,7 @@ pub struct Grant {
     session: u64,
     shape: QueryShape,
     noise_scale: NoiseScale,
+    noise: NoiseDistribution,
 }
 
 /// A release that did not happen.
@@ -99,6 +101,19 @@ impl<'a> Session<'a> {
         Ok(Self { engine, ledger, noise, claimed, number })
     }
 
+    /// The features of the rows, where the claim is about labels alone and features are public to the fitter.
+    ///
+    /// `None` under every other adjacency.
+    ///
+    /// # Errors
+    /// [`SessionError::Engine`] when the rows cannot be reached.
+    pub fn public_features(&self) -> Result<Option<PublicFeatures>, SessionError> {
+        match self.claimed.adjacency {
+            Adjacency::Label => Ok(self.engine.public_features()?),
+            Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Ok(None),
+        }
+    }
+
     /// The relation that the claim is about.
     #[must_use]
     pub fn claimed(&self) -> &Relation {
@@ -119,8 +134,8 @@ impl<'a> Session<'a> {
         self.ledger.charge(request)?;
         let session = self.number;
         let grants = |release: &PlannedRelease| {
-            let (shape, noise_scale) = (release.shape.clone(), release.noise_scale);
-            (0..release.times).map(move |_| Grant { session, shape: shape.clone(), noise_scale })
+            let PlannedRelease { shape, noise_scale, noise, times, .. } = release.clone();
+            (0..times).map(move |_| Grant { session, shape: shape.clone(), noise_scale, noise })
         };
         Ok(request.releases.iter().flat_map(grants).collect())
     }
@@ -129,7 +144,8 @@ impl<'a> Session<'a> {
     ///
     /// Guarantee: under every promised relation the answer is `mu`-GDP with the `mu` that was charged, jointly over all
     /// coordinates and adaptively over all releases: integer sum of sensitivity `B`, plus `round(S Z)`, is a
-    /// post-processing of the Gaussian mechanism with `mu = B/S`.
+    /// post-processing of the Gaussian mechanism with `mu = B/S`. With discrete Laplace noise of scale `S` it is
+    /// `B_1/S`-DP, `B_1` the L1 sensitivity, and so `mu`-GDP with the `mu` that was charged.
     /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; row F3 of `docs/formulas.md`.
     ///
     /// # Errors
@@ -143,12 +159,10 @@ impl<'a> Session<'a> {
             return Err(SessionError::WrongGrant { granted, asked });
         }
         // All noise is drawn before any row is touched, so that its timing cannot depend on the rows.
-        let noise = self.noise.rounded_gaussian(grant.noise_scale, query.shape().coordinates())?;
+        let noise = self.noise.draw(grant.noise, grant.noise_scale, query.shape().coordinates())?;
         let exact = self.engine.exact_sum(query)?;
         let step = query.sum_step();
-        // Rounding adds the variance of a uniform step, 1/12.
-        let scale = grant.noise_scale.get() as f64;
-        let noise_standard_deviation = (scale * scale + 1.0 / 12.0).sqrt() * step;
+        let noise_standard_deviation = grant.noise.standard_deviation(grant.noise_scale) * step;
         Ok(Release { integers: exact.add_noise(noise), step, noise_standard_deviation })
     }
 }

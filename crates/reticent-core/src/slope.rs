@@ -8,9 +8,10 @@ use crate::query::{Loss, SLOPE_MAX};
 /// `round(2048 · dl/dz)` of a row with score `z` and class `label` (0 or 1).
 ///
 /// ```text
-///   logistic:  clamp(round(2048 sigmoid(z)), 0, 2048) - 2048 y
+///   logistic:               clamp(round(2048 sigmoid(z)), 0, 2048) - 2048 y
+///   two-sided exponential:  clamp(round(2048 min(1, e^z)), 0, 2048) for y = 0, minus the same of -z for y = 1
 /// ```
-/// Written as `s - 2048 y`, so that a changed label moves it by exactly 2048, as an integer fact.
+/// The logistic slope is written as `s - 2048 y`, so that a changed label moves it by exactly 2048, as an integer fact.
 #[must_use]
 #[inline]
 pub fn slope(loss: Loss, z: f32, label: u8) -> i32 {
@@ -20,7 +21,37 @@ pub fn slope(loss: Loss, z: f32, label: u8) -> i32 {
             let rounded = (SLOPE_MAX as f32 * sigmoid(z) + 0.5) as i32;
             rounded.clamp(0, SLOPE_MAX) - SLOPE_MAX * i32::from(label.min(1))
         }
+        Loss::TwoSidedExponential => {
+            let (sign, toward) = if label == 0 { (1, z) } else { (-1, -z) };
+            let rounded = (SLOPE_MAX as f32 * exp(toward.min(0.0)) + 0.5) as i32;
+            sign * rounded.clamp(0, SLOPE_MAX)
+        }
     }
+}
+
+/// `2048 (p - e_y)` of a row with one score a class: softmax probabilities minus the indicator of its class.
+///
+/// ```text
+///   slopes_k = s_k - 2048 [k = class],   s_k = trunc(2048 e^(z_k - max z) / sum e^(z_l - max z)),   sum s_k <= 2048
+/// ```
+/// Guarantee: `sum slopes_k² <= 2 · 2048²`, as an integer fact: all `s_k` are at least 0 and sum to at most 2048, so the
+/// square is at most `(2048 - s_y)² + (2048 - s_y)²`. With the same scores, another class moves two entries by 2048.
+///
+/// # Panics
+/// When there is not one place a score, or the class is not among them.
+#[inline]
+pub fn softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) {
+    assert_eq!(scores.len(), slopes.len(), "one slope a score");
+    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
+    let total: f32 = scores.iter().map(|score| exp(score - largest)).sum();
+    let mut left = SLOPE_MAX;
+    for (slope, score) in slopes.iter_mut().zip(scores) {
+        // `as` truncates; a NaN becomes 0. What rounding might bring past the whole is cut off.
+        let share = (SLOPE_MAX as f32 * (exp(score - largest) / total)) as i32;
+        *slope = share.clamp(0, left);
+        left -= *slope;
+    }
+    slopes[class] -= SLOPE_MAX;
 }
 
 /// `1 / (1 + e^-z)`.
@@ -83,8 +114,51 @@ mod tests {
     fn no_score_escapes_the_range() {
         for z in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, -0.0] {
             for label in [0, 1, 7] {
-                assert!((-SLOPE_MAX..=SLOPE_MAX).contains(&slope(Loss::Logistic, z, label)), "{z} {label}");
+                for loss in [Loss::Logistic, Loss::TwoSidedExponential] {
+                    assert!((-SLOPE_MAX..=SLOPE_MAX).contains(&slope(loss, z, label)), "{z} {label}");
+                }
             }
+        }
+    }
+
+    #[test]
+    fn the_two_sided_slope_is_that_of_its_loss() {
+        for step in -40_000..=40_000 {
+            let z = step as f32 * 1e-3;
+            let exact = |toward: f64| 2048.0 * toward.min(0.0).exp();
+            assert!((f64::from(slope(Loss::TwoSidedExponential, z, 0)) - exact(f64::from(z))).abs() <= 0.502, "{z}");
+            assert!((f64::from(slope(Loss::TwoSidedExponential, z, 1)) + exact(-f64::from(z))).abs() <= 0.502, "{z}");
+        }
+    }
+
+    #[test]
+    fn softmax_slopes_keep_their_norm_and_their_label_difference() {
+        let extreme = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 0.0, 3.5, -2.0];
+        for first in extreme {
+            for second in extreme {
+                let scores = [first, second, 1.0];
+                let of = |class| {
+                    let mut slopes = [0; 3];
+                    softmax_slopes(&scores, class, &mut slopes);
+                    slopes
+                };
+                for class in 0..3 {
+                    let square: i64 = of(class).iter().map(|slope| i64::from(*slope).pow(2)).sum();
+                    assert!(square <= 2 * i64::from(SLOPE_MAX).pow(2), "{scores:?} {class}");
+                }
+                assert_eq!(of(0)[0] + SLOPE_MAX, of(1)[0]);
+                assert_eq!(of(0)[2], of(1)[2]);
+            }
+        }
+    }
+
+    #[test]
+    fn softmax_slopes_of_two_classes_are_those_of_the_logistic_loss() {
+        for step in -80..=80 {
+            let z = step as f32 * 0.1;
+            let mut slopes = [0; 2];
+            softmax_slopes(&[0.0, z], 1, &mut slopes);
+            assert!((slopes[1] - slope(Loss::Logistic, z, 1)).abs() <= 1, "{z}");
         }
     }
 

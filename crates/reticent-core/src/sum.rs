@@ -4,11 +4,11 @@
 //! `Debug`, `Display`, `Clone` or serialisation, and no way to read it: it becomes a [`Release`] in
 //! [`crate::session::Session::release`] or it is dropped.
 
-use crate::contribution::{CodedLabel, add_contribution};
+use crate::contribution::{CodedLabel, add_contribution, add_marginals, add_matrix_label, add_party_votes};
 use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
 use crate::query::SumQuery;
 
-/// The exact sum over some of the rows, in 128 bits: one contribution is below `2^27`, so no table that could ever exist
+/// The exact sum over some of the rows, in 128 bits: one contribution is below `2^45`, so no table that could ever exist
 /// overflows it.
 #[must_use]
 pub struct PartialSum {
@@ -30,6 +30,21 @@ impl PartialSum {
             shrink_to_norm(&mut features);
             add_contribution(query, LatticeRow { features: &features, step: row.step }, label, &mut self.totals);
         }
+    }
+
+    /// Adds the marginals of one row, from its codes, by the scalar reference.
+    pub fn add_codes(&mut self, query: &SumQuery, codes: &[u16], label: CodedLabel) {
+        add_marginals(query, codes, label, &mut self.totals);
+    }
+
+    /// Adds row `row` of the query's public matrix, times a private label.
+    pub fn add_label(&mut self, query: &SumQuery, row: usize, label: CodedLabel) {
+        add_matrix_label(query, row, label, &mut self.totals);
+    }
+
+    /// Adds the votes of one party: one a row of the query's public matrix and output, output after output of a row.
+    pub fn add_party(&mut self, query: &SumQuery, votes: &[i32]) {
+        add_party_votes(query, votes, &mut self.totals);
     }
 
     /// Adds the totals of one block that a kernel computed, of at most `2^36` rows. The kernel must equal [`add_contribution`] on every row.

@@ -246,6 +246,45 @@ impl SensitivitySquared {
     }
 }
 
+/// A query's L1 sensitivity, an integer in lattice units. Computed by the query, never typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct L1Sensitivity(u128);
+
+impl L1Sensitivity {
+    pub(crate) const fn new(sensitivity: u128) -> Self {
+        Self(sensitivity)
+    }
+
+    /// The integer.
+    #[must_use]
+    pub const fn get(self) -> u128 {
+        self.0
+    }
+
+    /// Epsilon of discrete Laplace noise of this scale, rounded up: `sensitivity / scale`.
+    #[must_use]
+    pub fn epsilon_up(self, scale: NoiseScale) -> f64 {
+        // Each conversion and the division are within one rounding: three neighbours up is safely above.
+        (self.0 as f64 / scale.get() as f64).next_up().next_up().next_up()
+    }
+
+    /// The smallest scale at which epsilon is at most `epsilon`; `None` when it would pass [`NoiseScale::MAX`].
+    #[must_use]
+    pub fn smallest_scale_within(self, epsilon: Epsilon) -> Option<NoiseScale> {
+        let fits = |scale: u64| self.epsilon_up(NoiseScale(scale)) <= epsilon.get();
+        let guess = (self.0 as f64 / epsilon.get()).ceil();
+        if guess.is_nan() || guess >= NoiseScale::MAX.0 as f64 {
+            return None;
+        }
+        let mut scale = (guess as u64).max(1);
+        // The guess is within a few roundings; steps of a relative 2^-50 end after a few rounds.
+        while !fits(scale) {
+            scale += (scale >> 50).max(1);
+        }
+        NoiseScale::new(scale).ok()
+    }
+}
+
 /// Scale of the noise in lattice units: a whole number of at least 1 and at most `2^60`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
@@ -294,6 +333,31 @@ impl NoiseScale {
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
+    }
+}
+
+/// Which noise is added to each integer of a sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseDistribution {
+    /// `round(S Z)`, `Z` standard normal: priced by L2 sensitivity, in Gaussian differential privacy.
+    #[default]
+    RoundedGaussian,
+    /// Two-sided geometric with scale `S`: priced by L1 sensitivity, in pure epsilon.
+    DiscreteLaplace,
+}
+
+impl NoiseDistribution {
+    /// Standard deviation of one draw, in lattice units.
+    #[must_use]
+    pub fn standard_deviation(self, scale: NoiseScale) -> f64 {
+        let scale = scale.get() as f64;
+        match self {
+            // Rounding adds the variance of a uniform step.
+            Self::RoundedGaussian => (scale * scale + 1.0 / 12.0).sqrt(),
+            // sqrt(2 e^(-1/b)) / (1 - e^(-1/b)).
+            Self::DiscreteLaplace => (2.0 * (-1.0 / scale).exp()).sqrt() / -(-1.0 / scale).exp_m1(),
+        }
     }
 }
 

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::contribution::CodedLabel;
+use reticent_core::contribution::{CodedLabel, product_label};
 use reticent_core::encoding::{Encoding, LatticeRow};
 use reticent_core::engine::{Engine, EngineError};
+use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, SumQuery};
 use reticent_core::sum::PartialSum;
 
-use crate::kernel::{LANES, add_gradient};
+use crate::kernel::{LANES, add_gradient, add_products, add_softmax_gradient};
 use crate::table::CodedTable;
 
 /// A coded table with its latest lattice. Sums do not depend on the order of rows, the block size or the threads.
@@ -58,10 +59,10 @@ impl MemoryEngine {
     /// The same with another number of rows a task, which changes no sum.
     ///
     /// # Panics
-    /// When `block_rows` is zero.
+    /// When `block_rows` is zero or above `2^16`.
     #[must_use]
     pub fn with_block_rows(table: CodedTable, block_rows: usize) -> Self {
-        assert!(block_rows > 0, "a block has rows");
+        assert!((1..=1 << 16).contains(&block_rows), "a block has rows, and its products fit 64 bits");
         Self { table, block_rows, lattice: Mutex::new(None) }
     }
 
@@ -108,29 +109,86 @@ impl MemoryEngine {
         Ok(Lattice { encoding, columns, stride, features, steps })
     }
 
-    fn sum_block(
+    /// Sums over blocks of rows, on all threads.
+    fn sum_blocks(
+        &self,
         query: &SumQuery,
-        lattice: &Lattice,
-        features: &[i16],
-        steps: &[f32],
-        labels: &[CodedLabel],
+        sum_block: impl Fn(usize, &[CodedLabel]) -> PartialSum + Sync,
     ) -> PartialSum {
+        let blocks = self.table.labels().par_chunks(self.block_rows).enumerate();
+        blocks.map(|(block, labels)| sum_block(block * self.block_rows, labels)).reduce(
+            || PartialSum::zero(query),
+            |mut left, right| {
+                left.merge(right);
+                left
+            },
+        )
+    }
+
+    /// Sum over one block, whose first row is `first`, from the lattice.
+    fn sum_lattice(query: &SumQuery, lattice: &Lattice, first: usize, labels: &[CodedLabel]) -> PartialSum {
         let mut sum = PartialSum::zero(query);
+        let rows = first..first + labels.len();
+        let features = &lattice.features[rows.start * lattice.stride..rows.end * lattice.stride];
+        let steps = &lattice.steps[rows];
         match *query.shape().map() {
             Map::Gradient { loss, .. } => {
                 let mut totals = vec![0i64; lattice.columns];
                 add_gradient(loss, query.weights(), features, steps, labels, &mut totals);
                 sum.add_kernel_totals(&totals);
             }
-            Map::ClassCount { .. } | Map::CorrectCount | Map::LogLoss | Map::ScoreHistogram { .. } => {
+            Map::SoftmaxGradient { classes, .. } => {
+                let classes = classes as usize;
+                let mut totals = vec![0i64; classes * lattice.columns];
+                add_softmax_gradient(classes, query.weights(), features, steps, labels, &mut totals);
+                sum.add_kernel_totals(&totals);
+            }
+            Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
+                let columns = lattice.columns;
+                let labels: Vec<_> = labels.iter().map(|label| product_label(target, *label)).collect();
+                let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
+                add_products(columns, lattice.stride, features, &labels, &mut products);
+                // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
+                let multipliers = [diagonal, off_diagonal, cross, square].map(i64::from);
+                sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers));
+            }
+            Map::ClassCount { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => {
                 for ((row, step), label) in features.chunks_exact(lattice.stride).zip(steps).zip(labels) {
                     sum.add_row(query, LatticeRow { features: &row[..lattice.columns], step: *step }, *label);
                 }
             }
+            Map::Marginals { .. } | Map::MatrixProduct { .. } => unreachable!("answered without the lattice"),
         }
         sum
     }
 }
+
+/// Products times the multipliers of their blocks, blocks with multiplier 0 of the label left out.
+fn with_multipliers(products: &[i64], columns: usize, [diagonal, off_diagonal, cross, square]: [i64; 4]) -> Vec<i64> {
+    let mut products = products.iter().copied();
+    let mut totals = Vec::with_capacity(products.len());
+    for first in 0..columns {
+        totals.extend(products.by_ref().take(1).map(|product| product * diagonal));
+        totals.extend(products.by_ref().take(columns - first - 1).map(|product| product * off_diagonal));
+    }
+    let with_label: Vec<i64> = products.by_ref().take(columns).collect();
+    if cross > 0 {
+        totals.extend(with_label.iter().map(|product| product * cross));
+    }
+    if square > 0 {
+        totals.extend(products.map(|product| product * square));
+    }
+    totals
+}
+
+/// A public matrix that does not have one row for each label.
+#[derive(Debug, thiserror::Error)]
+#[error("the public matrix does not have one row for each row of the table")]
+struct OtherRows;
 
 impl Engine for MemoryEngine {
     fn unit(&self) -> &PrivacyUnit {
@@ -138,20 +196,41 @@ impl Engine for MemoryEngine {
     }
 
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
-        let lattice = self.lattice_of(query.encoding()).map_err(|error| EngineError(Box::new(error)))?;
-        let sum = lattice
-            .features
-            .par_chunks(lattice.stride * self.block_rows)
-            .zip(lattice.steps.par_chunks(self.block_rows))
-            .zip(self.table.labels().par_chunks(self.block_rows))
-            .map(|((features, steps), labels)| Self::sum_block(query, &lattice, features, steps, labels))
-            .reduce(
-                || PartialSum::zero(query),
-                |mut left, right| {
-                    left.merge(right);
-                    left
-                },
-            );
-        Ok(sum)
+        let lost = |error| EngineError(error);
+        if let Some(matrix) = query.matrix() {
+            // Under label adjacency, where alone such a query has a price, the number of rows is public.
+            if matrix.rows() != self.table.rows() {
+                return Err(lost(Box::new(OtherRows)));
+            }
+            return Ok(self.sum_blocks(query, |first, labels| {
+                let mut sum = PartialSum::zero(query);
+                labels.iter().enumerate().for_each(|(row, label)| sum.add_label(query, first + row, *label));
+                sum
+            }));
+        }
+        let encoding = query.encoding().expect("a query has a matrix or an encoding");
+        if let Map::Marginals { .. } = query.shape().map() {
+            assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
+            return Ok(self.sum_blocks(query, |first, labels| {
+                let mut sum = PartialSum::zero(query);
+                for (row, label) in labels.iter().enumerate() {
+                    sum.add_codes(query, self.table.codes_of_row(first + row), *label);
+                }
+                sum
+            }));
+        }
+        let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
+        Ok(self.sum_blocks(query, |first, labels| Self::sum_lattice(query, &lattice, first, labels)))
+    }
+
+    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+        let coding = self.table.coding();
+        let columns = coding.columns().len();
+        let rows = self.table.rows();
+        let mut values = zeros::<f64>(rows.saturating_mul(columns)).map_err(|error| EngineError(Box::new(error)))?;
+        for (row, values) in values.chunks_exact_mut(columns).enumerate() {
+            coding.expand(self.table.codes_of_row(row), values);
+        }
+        Ok(Some(PublicFeatures { columns, values }))
     }
 }

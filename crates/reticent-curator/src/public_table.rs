@@ -6,11 +6,11 @@ use reticent_core::schema::Schema;
 
 use crate::source::{SourceError, TableSource};
 
-/// Public rows as plain numbers: columns in the user's units, row after row, and classes.
+/// Public rows as plain numbers: columns in the user's units, row after row, and labels.
 pub struct PublicTable {
     columns: usize,
     values: Vec<f64>,
-    classes: Vec<Option<u16>>,
+    labels: Vec<Label>,
 }
 
 impl PublicTable {
@@ -21,15 +21,12 @@ impl PublicTable {
     pub fn read(source: TableSource, schema: &Schema, progress: &mut dyn FnMut(u64)) -> Result<Self, SourceError> {
         let coding = Coding::of(schema);
         let columns = coding.columns().len();
-        let mut table = Self { columns, values: Vec::new(), classes: Vec::new() };
+        let mut table = Self { columns, values: Vec::new(), labels: Vec::new() };
         source.for_each_row(progress, &mut |row| {
             let start = table.values.len();
             table.values.resize(start + columns, 0.0);
             coding.raw_columns(row.cells, &mut table.values[start..]);
-            table.classes.push(match row.label {
-                Label::Class(class) => Some(class),
-                Label::Value(_) | Label::Unusable => None,
-            });
+            table.labels.push(row.label);
         })?;
         Ok(table)
     }
@@ -40,8 +37,17 @@ impl PublicTable {
         self.columns
     }
 
-    /// Rows with their class; `None` where the label is missing or not declared.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = (&[f64], Option<u16>)> {
-        self.values.chunks_exact(self.columns).zip(self.classes.iter().copied())
+    /// Rows with their labels.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (&[f64], Label)> {
+        self.values.chunks_exact(self.columns).zip(self.labels.iter().copied())
+    }
+
+    /// Rows whose label can be used, with the number that stands for it: the index of a class, or the value itself.
+    pub fn labelled(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        self.rows().filter_map(|(columns, label)| match label {
+            Label::Class(class) => Some((columns, f64::from(class))),
+            Label::Value(value) => Some((columns, value)),
+            Label::Unusable => None,
+        })
     }
 }

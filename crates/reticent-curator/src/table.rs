@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
-use reticent_core::encoding::Coding;
+use reticent_core::encoding::{Coding, LATTICE_NORM_MAX};
 use reticent_core::record::{Cell, Label};
-use reticent_core::schema::Schema;
+use reticent_core::schema::{Schema, TargetKind};
 
 use crate::source::{SourceError, TableSource};
 
@@ -14,6 +14,7 @@ use crate::source::{SourceError, TableSource};
 pub struct CodedTable {
     coding: Coding,
     unit: PrivacyUnit,
+    target: TargetKind,
     codes: Vec<u16>,
     labels: Vec<CodedLabel>,
 }
@@ -54,7 +55,7 @@ impl CodedTable {
     #[must_use]
     pub fn empty(schema: &Schema) -> Self {
         let (coding, unit) = (Coding::of(schema), schema.privacy().unit.clone());
-        Self { coding, unit, codes: Vec::new(), labels: Vec::new() }
+        Self { coding, unit, target: schema.target().kind.clone(), codes: Vec::new(), labels: Vec::new() }
     }
 
     /// Makes room for a row; says whether there is any. An aborting allocation would print its size, and with it the number
@@ -68,7 +69,7 @@ impl CodedTable {
         let start = self.codes.len();
         self.codes.resize(start + self.coding.slots(), 0);
         self.coding.encode_cells(cells, &mut self.codes[start..]);
-        self.labels.push(code_label(label));
+        self.labels.push(code_label(&self.target, label));
     }
 
     pub(crate) fn coding(&self) -> &Coding {
@@ -93,10 +94,18 @@ impl CodedTable {
     }
 }
 
-fn code_label(label: Label) -> CodedLabel {
-    match label {
-        Label::Class(class) => CodedLabel::try_from(class).unwrap_or(UNUSABLE_LABEL),
-        // A numeric target has no class; methods for it code it themselves.
-        Label::Value(_) | Label::Unusable => UNUSABLE_LABEL,
+/// Class indices as they are, numbers with the target's bounds mapped onto `-32767..=32767`.
+pub(crate) fn code_label(target: &TargetKind, label: Label) -> CodedLabel {
+    match (target, label) {
+        (TargetKind::Classes(_), Label::Class(class)) => CodedLabel::try_from(class).unwrap_or(UNUSABLE_LABEL),
+        (TargetKind::Bounds { low, high }, Label::Value(value)) => {
+            let full = f64::from(LATTICE_NORM_MAX);
+            let unit = (value - low) / (high - low) * 2.0 - 1.0;
+            // `as` saturates, and turns NaN into 0; the clamp keeps the unusable label out.
+            (unit * full).round().clamp(-full, full) as CodedLabel
+        }
+        (TargetKind::Classes(_), Label::Value(_))
+        | (TargetKind::Bounds { .. }, Label::Class(_))
+        | (_, Label::Unusable) => UNUSABLE_LABEL,
     }
 }

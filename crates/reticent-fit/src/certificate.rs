@@ -2,7 +2,7 @@
 
 use reticent_core::adjacency::Relation;
 use reticent_core::ledger::{PlannedRelease, Request};
-use reticent_core::units::{Delta, Epsilon, MuSquared};
+use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, PrivacyClaim};
@@ -16,6 +16,9 @@ pub struct Certificate {
     pub epsilon: Epsilon,
     /// Delta of the claim.
     pub delta: Delta,
+    /// Epsilon at delta 0, where all noise is Laplace noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pure_epsilon: Option<f64>,
     /// The same claim as Gaussian differential privacy, rounded up; the price of all releases together.
     pub mu: f64,
     /// The price in the ledger's exact currency, in steps of 2^-96.
@@ -40,9 +43,9 @@ pub struct CertifiedRelease {
     /// The question as planned and charged.
     #[serde(flatten)]
     pub planned: PlannedRelease,
-    /// L2 sensitivity of the integer sum under the claimed relation, in lattice units.
+    /// L2 sensitivity of the integer sum under the claimed relation, in lattice units; L1 where the noise is Laplace noise.
     pub sensitivity: f64,
-    /// `sensitivity / noise_scale`: the price of one answer.
+    /// The price of one answer.
     pub mu_of_one: f64,
 }
 
@@ -65,16 +68,23 @@ impl Certificate {
         let PrivacyClaim { relation, epsilon, delta, .. } = plan.claim.clone();
         let price = request.price_up(&relation).expect("the ledger admits finite prices only");
         let certify = |planned: &PlannedRelease| {
-            let sensitivity =
-                planned.shape.sensitivity(&relation).expect("the ledger admits finite sensitivities only");
-            let sensitivity = (sensitivity.get() as f64).sqrt();
-            let mu_of_one = sensitivity / planned.noise_scale.get() as f64;
+            let sensitivity = match planned.noise {
+                NoiseDistribution::RoundedGaussian => {
+                    planned.shape.sensitivity(&relation).map(|square| (square.get() as f64).sqrt())
+                }
+                NoiseDistribution::DiscreteLaplace => planned.shape.l1_sensitivity(&relation).map(|l1| l1.get() as f64),
+            }
+            .expect("the ledger admits finite sensitivities only");
+            let all = planned.price_up(&relation).expect("the ledger admits finite prices only").mu_up();
+            let mu_of_one = all / f64::from(planned.times).sqrt();
             CertifiedRelease { planned: planned.clone(), sensitivity, mu_of_one }
         };
+        let pure = request.releases.iter().map(|planned| planned.pure_epsilon_up(&relation)).sum::<Option<f64>>();
         Self {
             releases: request.releases.iter().map(certify).collect(),
             epsilon,
             delta,
+            pure_epsilon: pure,
             mu: price.mu_up(),
             mu_squared: price,
             method: plan.method.to_owned(),

@@ -5,19 +5,30 @@ pub mod public;
 
 use serde::{Serialize, Serializer};
 
-/// Figures of a binary model on one table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Figures of a model on one table. Those that a task does not have are left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evaluation {
     /// Number of rows with a usable label; only for public rows, `null` otherwise.
     pub n: Option<u64>,
-    /// Share of rows whose class has the larger probability.
-    pub accuracy: Figure,
-    /// Area under the ROC curve: the probability that a random row of the last class scores above one of the first, ties half.
-    pub auc: Figure,
-    /// Mean negative log-likelihood in nats.
-    pub log_loss: Figure,
-    /// Predicted against observed shares of the last class.
-    pub calibration: Calibration,
+    /// Share of rows whose class has the largest probability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Figure>,
+    /// Area under the ROC curve of two classes: the probability that a random row of the last class scores above one of the
+    /// first, ties half.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auc: Option<Figure>,
+    /// Mean negative log-likelihood of the classes in nats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_loss: Option<Figure>,
+    /// Mean squared error of a number, in its squared units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_squared_error: Option<Figure>,
+    /// Share of the variance that a regression explains: `1 - MSE / variance`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r_squared: Option<Figure>,
+    /// Predicted against observed shares of the last of two classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
 }
 
 /// A figure, with the standard error that the noise of a private evaluation gives it.

@@ -9,5 +9,6 @@ pub mod certificate;
 pub mod evaluate;
 pub mod method;
 pub mod model;
+pub mod options;
 pub mod plan;
 pub mod public_fit;

@@ -1,16 +1,169 @@
-//! The methods, one file each, with the same four items in the same order: `Params` → `Checked`, a pure `plan`, `fit`, tests.
+//! The methods, one file each, behind one trait; [`ALL`] is their registration.
 
 pub mod noisy_gd;
 
 use std::sync::Arc;
 
 use reticent_core::encoding::Encoding;
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::session::{Grant, Session, SessionError};
+use thiserror::Error;
+
+use crate::model::Model;
+use crate::options::{MethodOption, Options};
+use crate::plan::{Plan, PlanError, PrivacyClaim};
+
+/// Every method, in the order in which help texts list them.
+pub const ALL: [&dyn Method; 1] = [&noisy_gd::NoisyGd];
+
+/// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
+pub trait Method: Sync {
+    /// Name on the command line, in ledgers and in certificates.
+    fn name(&self) -> &'static str;
+
+    /// One line for a help text.
+    fn summary(&self) -> &'static str;
+
+    /// What may be chosen.
+    fn options(&self) -> &'static [MethodOption];
+
+    /// Checks a request and plans it, from public values alone.
+    ///
+    /// # Errors
+    /// [`PlanError`] names the flag or the part of the schema to change.
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError>;
+}
+
+/// What somebody wants fitted. Everything here is public.
+#[derive(Clone, Copy, Debug)]
+pub struct FitRequest<'a> {
+    /// Bounds of the table, target and adjacency.
+    pub schema: &'a Schema,
+    /// What may be spent.
+    pub claim: &'a PrivacyClaim,
+    /// A model that is declared public: start, prior mean or centre of a penalty.
+    pub init: Option<&'a Model>,
+    /// Values of the method's options.
+    pub options: &'a Options,
+}
+
+/// A fit that is planned and can be paid for.
+pub trait PreparedFit {
+    /// What will be asked.
+    fn plan(&self) -> &Plan;
+
+    /// The same, to write down why it was chosen.
+    fn plan_mut(&mut self) -> &mut Plan;
+
+    /// The map from rows to columns of the first question that needs one, if it is known before anything is released.
+    fn encoding(&self) -> Option<&Arc<Encoding>>;
+
+    /// Fits the model. `grants` pays for the plan's releases in order; `progress` is told each finished release.
+    ///
+    /// # Errors
+    /// [`FitError`] when a release fails; what was charged stays charged.
+    fn fit(
+        &self,
+        session: &mut Session<'_>,
+        grants: Vec<Grant>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Fitted, FitError>;
+}
+
+/// A paid fit that did not come to an end.
+#[derive(Debug, Error)]
+pub enum FitError {
+    /// A release failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The computation on released values failed.
+    #[error("the releases were made and charged, but no model could be computed from them: {0}")]
+    Numeric(String),
+}
 
 /// What a method hands back: weights of the encoded columns, and the encoding that they belong to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitted {
     /// Public map from rows to columns.
     pub encoding: Arc<Encoding>,
-    /// One weight a column, the intercept first.
+    /// One weight a column, the intercept first; output after output: one for a number or two classes, else one a class.
+    /// A score of a number is on the scale that maps the target's bounds onto `[-1, 1]`.
     pub weights: Vec<f64>,
+    /// Covariance of the weights, row after row, where the method knows it.
+    pub covariance: Option<Vec<f64>>,
+}
+
+/// Looks a method up by its name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static dyn Method> {
+    ALL.into_iter().find(|method| method.name() == name)
+}
+
+/// Prepares a fit by the named method, or by one that public figures choose.
+///
+/// # Errors
+/// [`PlanError`] names the flag or the part of the schema to change.
+pub fn prepare(
+    named: Option<&'static dyn Method>,
+    request: &FitRequest<'_>,
+) -> Result<Box<dyn PreparedFit>, PlanError> {
+    let (method, reason) = match named {
+        Some(method) => (method, None),
+        None => {
+            let (method, reason) = automatic(request);
+            (method, Some(reason))
+        }
+    };
+    request.options.check(method.name(), method.options())?;
+    let mut prepared = method.prepare(request)?;
+    prepared.plan_mut().reason = reason;
+    Ok(prepared)
+}
+
+/// The method that public figures choose, and why.
+#[must_use]
+pub fn automatic(request: &FitRequest<'_>) -> (&'static dyn Method, String) {
+    let _ = request;
+    (&noisy_gd::NoisyGd, "the target has two classes and features are private".to_owned())
+}
+
+/// Number of outputs of a model: one for a number or two classes, else one a class.
+#[must_use]
+pub fn outputs(schema: &Schema) -> usize {
+    match &schema.target().kind {
+        TargetKind::Classes(classes) if classes.len() > 2 => classes.len(),
+        TargetKind::Classes(_) | TargetKind::Bounds { .. } => 1,
+    }
+}
+
+/// Weights of a public start model in an encoding, or why it does not fit.
+///
+/// # Errors
+/// [`PlanError::Init`].
+pub fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) -> Result<Vec<f64>, PlanError> {
+    if init.schema.features() != schema.features() || init.schema.target().kind != schema.target().kind {
+        return Err(PlanError::Init("its features or its target are not those of the schema".to_owned()));
+    }
+    let weights = init.weights(encoding);
+    if weights.iter().all(|weight| weight.is_finite()) {
+        Ok(weights)
+    } else {
+        Err(PlanError::Init("its coefficients are too large for the schema's bounds".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_methods_and_of_their_options_are_unique() {
+        for method in ALL {
+            assert_eq!(ALL.iter().filter(|other| other.name() == method.name()).count(), 1, "{}", method.name());
+            let options = method.options();
+            for option in options {
+                assert_eq!(options.iter().filter(|other| other.name == option.name).count(), 1, "{}", option.name);
+            }
+        }
+    }
 }

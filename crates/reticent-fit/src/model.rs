@@ -7,28 +7,67 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::certificate::Certificate;
+use crate::method::Fitted;
 
 /// Version of the model file that this software writes and reads.
-pub const MODEL_VERSION: u32 = 1;
+pub const MODEL_VERSION: u32 = 2;
 
 const MODEL_FORMAT: &str = "reticent-model";
 
-/// A binary logistic regression, as it is written to disk.
+/// What a model predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// The probability of the last of two classes: logistic regression.
+    BinaryClassification,
+    /// The probability of each of more than two classes: multinomial logistic (softmax) regression.
+    MulticlassClassification,
+    /// A number: linear regression.
+    Regression,
+}
+
+impl Task {
+    /// The task that a schema's target asks for.
+    #[must_use]
+    pub fn of(schema: &Schema) -> Self {
+        match &schema.target().kind {
+            TargetKind::Classes(classes) if classes.len() == 2 => Self::BinaryClassification,
+            TargetKind::Classes(_) => Self::MulticlassClassification,
+            TargetKind::Bounds { .. } => Self::Regression,
+        }
+    }
+}
+
+/// A linear, logistic or multinomial logistic regression, as it is written to disk.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Model {
     format: String,
     version: u32,
-    task: String,
-    /// Names of the classes; probabilities are of the last.
+    /// What it predicts.
+    pub task: Task,
+    /// Names of the classes; none for a regression.
     pub classes: Vec<String>,
-    /// Score where every coefficient's column is zero.
-    pub intercept: f64,
-    /// One coefficient a column, in the order of the schema's coding without the intercept.
-    pub coefficients: Vec<Coefficient>,
+    /// One linear form for a number or for the last of two classes, else one a class.
+    pub outputs: Vec<Output>,
     /// Everything that was declared public about the table.
     pub schema: Schema,
     /// What the model reveals and why. `None` marks a model that was fitted without privacy, to public data.
     pub certificate: Option<Certificate>,
+}
+
+/// A linear form of the user's columns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// The class whose score it is; `None` for a regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Value where every coefficient's column is zero.
+    pub intercept: f64,
+    /// Standard error of the intercept, sampling and noise together, where the method knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error: Option<f64>,
+    /// One coefficient a column, in the order of the schema's coding without the intercept.
+    pub coefficients: Vec<Coefficient>,
 }
 
 /// A coefficient of one column.
@@ -36,8 +75,11 @@ pub struct Model {
 pub struct Coefficient {
     /// The column: `age`, `symlog(income)` or `workclass=Private`.
     pub column: String,
-    /// Change of the log-odds: per unit of a numeric column, or where a category holds.
+    /// Change of the score per unit of a numeric column, or where a category holds: in log-odds, or in units of the target.
     pub coefficient: f64,
+    /// Standard error, sampling and noise together, where the method knows it: a 95 % interval is `± 1.96` of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error: Option<f64>,
 }
 
 /// A model file that cannot be used.
@@ -63,92 +105,135 @@ impl Model {
     /// Turns weights of encoded columns into coefficients of the user's columns.
     ///
     /// ```text
-    ///   z = sum_j w_j scale_j (value_j - centre_j),   value = (x - low) / (high - low), its symlog form, or 0/1
+    ///   score = sum_j w_j scale_j (value_j - centre_j),   value = (x - low) / (high - low), its symlog form, or 0/1
+    ///   a number = middle of the target's bounds + half their span · score
+    ///   standard errors: sqrt(diag(J Cov J^T)), J the same linear map
     /// ```
     ///
     /// # Panics
-    /// When there is not one weight a column.
+    /// When there is not one weight a column and output.
     #[must_use]
-    pub fn from_weights(
-        schema: &Schema,
-        encoding: &Encoding,
-        weights: &[f64],
-        certificate: Option<Certificate>,
-    ) -> Self {
-        let coding = encoding.coding();
-        assert_eq!(weights.len(), coding.columns().len(), "one weight a column");
-        let mut intercept = 0.0;
-        let mut coefficients = Vec::with_capacity(weights.len() - 1);
-        let shapes = encoding.scale().iter().zip(encoding.centre());
-        for (((column, name), weight), (scale, centre)) in
-            coding.columns().iter().zip(coding.column_names()).zip(weights).zip(shapes)
-        {
-            let slope = weight * scale;
-            intercept -= slope * centre;
-            let coefficient = match column {
-                Column::Intercept => {
-                    intercept += slope;
-                    continue;
-                }
-                Column::Linear { feature } | Column::SymLog { feature } => {
-                    let (low, high) = transformed_bounds(schema, *feature, column);
-                    intercept -= slope * low / (high - low);
-                    slope / (high - low)
-                }
-                Column::Category { .. } => slope,
+    pub fn from_weights(schema: &Schema, fitted: &Fitted, certificate: Option<Certificate>) -> Self {
+        let Fitted { encoding, weights, covariance } = fitted;
+        let columns = encoding.coding().columns().len();
+        let outputs = crate::method::outputs(schema);
+        assert_eq!(weights.len(), columns * outputs, "one weight a column and output");
+        let task = Task::of(schema);
+        let (offset, unit) = target_scale(schema);
+        let maps = column_maps(schema, encoding);
+        let classes = class_names(schema);
+        let output = |(index, weights): (usize, &[f64])| {
+            // Covariance of the output's own weights.
+            let spread = covariance.as_ref().map(|all| {
+                let stride = columns * outputs;
+                move |row: usize, column: usize| all[(index * columns + row) * stride + index * columns + column]
+            });
+            let intercept: f64 = maps.iter().zip(weights).map(|(map, weight)| map.to_intercept * weight).sum();
+            let of_intercept = spread.as_ref().map(|spread| {
+                let term = |row: usize, column: usize| {
+                    maps[row].to_intercept * spread(row, column) * maps[column].to_intercept
+                };
+                (0..columns)
+                    .flat_map(|row| (0..columns).map(move |column| (row, column)))
+                    .map(|(row, column)| term(row, column))
+                    .sum::<f64>()
+                    .max(0.0)
+                    .sqrt()
+                    * unit
+            });
+            let coefficients = (1..columns)
+                .map(|column| Coefficient {
+                    column: encoding.coding().column_names()[column].clone(),
+                    coefficient: weights[column] * maps[column].to_coefficient * unit,
+                    standard_error: spread.as_ref().map(|spread| {
+                        spread(column, column).max(0.0).sqrt() * maps[column].to_coefficient.abs() * unit
+                    }),
+                })
+                .collect();
+            let class = match task {
+                Task::Regression => None,
+                Task::BinaryClassification => classes.last().cloned(),
+                Task::MulticlassClassification => classes.get(index).cloned(),
             };
-            coefficients.push(Coefficient { column: name.clone(), coefficient });
-        }
+            Output { class, intercept: offset + unit * intercept, standard_error: of_intercept, coefficients }
+        };
+        let outputs = weights.chunks_exact(columns).enumerate().map(output).collect();
         Self {
             format: MODEL_FORMAT.to_owned(),
             version: MODEL_VERSION,
-            task: "binary-classification".to_owned(),
-            classes: class_names(schema),
-            intercept,
-            coefficients,
+            task,
+            classes,
+            outputs,
             schema: schema.clone(),
             certificate,
         }
     }
 
-    /// Weights of encoded columns that give the same scores: the inverse of [`Self::from_weights`].
+    /// Weights of encoded columns that give the same scores, output after output: the inverse of [`Self::from_weights`].
     ///
     /// Columns whose scale is zero get weight zero.
     #[must_use]
     pub fn weights(&self, encoding: &Encoding) -> Vec<f64> {
-        let mut weights = vec![0.0];
-        let mut intercept = self.intercept;
-        let columns = encoding.coding().columns().iter().skip(1).zip(&self.coefficients);
-        for (index, (column, coefficient)) in columns.enumerate() {
-            let per_value = match column {
-                Column::Linear { feature } | Column::SymLog { feature } => {
-                    let (low, high) = transformed_bounds(&self.schema, *feature, column);
-                    intercept += coefficient.coefficient * low;
-                    coefficient.coefficient * (high - low)
-                }
-                Column::Category { .. } | Column::Intercept => coefficient.coefficient,
-            };
-            let (scale, centre) = (encoding.scale()[index + 1], encoding.centre()[index + 1]);
-            intercept += per_value * centre;
-            weights.push(if scale == 0.0 { 0.0 } else { per_value / scale });
+        let (offset, unit) = target_scale(&self.schema);
+        let maps = column_maps(&self.schema, encoding);
+        let mut all = Vec::with_capacity(maps.len() * self.outputs.len());
+        for output in &self.outputs {
+            let mut intercept = (output.intercept - offset) / unit;
+            let start = all.len();
+            all.push(0.0);
+            for (map, coefficient) in maps[1..].iter().zip(&output.coefficients) {
+                let zero_scale = map.to_coefficient.abs() < f64::MIN_POSITIVE;
+                let weight = if zero_scale { 0.0 } else { coefficient.coefficient / unit / map.to_coefficient };
+                intercept -= weight * map.to_intercept;
+                all.push(weight);
+            }
+            all[start] = intercept / maps[0].to_intercept;
         }
-        let (scale, centre) = (encoding.scale()[0], encoding.centre()[0]);
-        weights[0] = intercept / (scale * (1.0 - centre));
-        weights
+        all
     }
 
-    /// Log-odds of the last class for one row of raw columns, as [`Coding::raw_columns`] gives them (the intercept first).
+    /// Value of one output for one row of raw columns, as [`Coding::raw_columns`] gives them (the intercept first): log-odds
+    /// of the last class, the score of a class, or a number.
     #[must_use]
-    pub fn score(&self, raw_columns: &[f64]) -> f64 {
+    pub fn score(&self, output: usize, raw_columns: &[f64]) -> f64 {
+        let output = &self.outputs[output];
         let products =
-            raw_columns[1..].iter().zip(&self.coefficients).map(|(value, column)| value * column.coefficient);
-        self.intercept + products.sum::<f64>()
+            raw_columns[1..].iter().zip(&output.coefficients).map(|(value, column)| value * column.coefficient);
+        output.intercept + products.sum::<f64>()
     }
 
-    /// Probability of the last class.
+    /// Probability of each class for one row of raw columns.
+    ///
+    /// # Panics
+    /// For a regression, which has no classes.
     #[must_use]
-    pub fn probability(&self, raw_columns: &[f64]) -> f64 {
-        1.0 / (1.0 + (-self.score(raw_columns)).exp())
+    pub fn probabilities(&self, raw_columns: &[f64]) -> Vec<f64> {
+        match self.task {
+            Task::BinaryClassification => {
+                let score = self.score(0, raw_columns);
+                vec![1.0 / (1.0 + score.exp()), 1.0 / (1.0 + (-score).exp())]
+            }
+            Task::MulticlassClassification => {
+                let scores: Vec<f64> = (0..self.outputs.len()).map(|output| self.score(output, raw_columns)).collect();
+                let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let exponentials: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
+                let total: f64 = exponentials.iter().sum();
+                exponentials.into_iter().map(|value| value / total).collect()
+            }
+            Task::Regression => panic!("a regression has no classes"),
+        }
+    }
+
+    /// Predicted number for one row of raw columns, within the target's bounds.
+    ///
+    /// # Panics
+    /// For a model of classes.
+    #[must_use]
+    pub fn number(&self, raw_columns: &[f64]) -> f64 {
+        let TargetKind::Bounds { low, high } = self.schema.target().kind else {
+            panic!("a model of classes predicts no number")
+        };
+        self.score(0, raw_columns).clamp(low, high)
     }
 
     /// Reads a model file.
@@ -158,9 +243,9 @@ impl Model {
     pub fn from_json(text: &str) -> Result<Self, ModelError> {
         #[derive(Deserialize)]
         struct Document {
+            task: Task,
             classes: Vec<String>,
-            intercept: f64,
-            coefficients: Vec<Coefficient>,
+            outputs: Vec<Output>,
             schema: Schema,
             certificate: Option<Certificate>,
         }
@@ -174,29 +259,25 @@ impl Model {
         if version != u64::from(MODEL_VERSION) {
             return Err(ModelError::Version(version));
         }
-        let document: Document = serde_json::from_value(value)?;
-        let coding = Coding::of(&document.schema);
-        let names = coding.column_names().iter().skip(1);
-        if !names.eq(document.coefficients.iter().map(|coefficient| &coefficient.column)) {
-            return Err(ModelError::Inconsistent("its coefficients are not those of its schema".to_owned()));
+        let Document { task, classes, outputs, schema, certificate } = serde_json::from_value(value)?;
+        let contradiction = |what: &str| Err(ModelError::Inconsistent(what.to_owned()));
+        if task != Task::of(&schema) || classes != class_names(&schema) {
+            return contradiction("its classes are not those of its schema");
         }
-        let finite = document.coefficients.iter().all(|coefficient| coefficient.coefficient.is_finite());
-        if !finite || !document.intercept.is_finite() {
-            return Err(ModelError::Inconsistent("a coefficient is not a finite number".to_owned()));
+        let coding = Coding::of(&schema);
+        let names = || coding.column_names().iter().skip(1);
+        let fits = |output: &Output| names().eq(output.coefficients.iter().map(|one| &one.column));
+        if outputs.len() != crate::method::outputs(&schema) || !outputs.iter().all(fits) {
+            return contradiction("its coefficients are not those of its schema");
         }
-        if document.classes != class_names(&document.schema) || document.classes.len() != 2 {
-            return Err(ModelError::Inconsistent("its classes are not the two of its schema".to_owned()));
+        let finite = |output: &Output| {
+            output.intercept.is_finite() && output.coefficients.iter().all(|one| one.coefficient.is_finite())
+        };
+        if !outputs.iter().all(finite) {
+            return contradiction("a coefficient is not a finite number");
         }
-        Ok(Self {
-            format: MODEL_FORMAT.to_owned(),
-            version: MODEL_VERSION,
-            task: "binary-classification".to_owned(),
-            classes: document.classes,
-            intercept: document.intercept,
-            coefficients: document.coefficients,
-            schema: document.schema,
-            certificate: document.certificate,
-        })
+        let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);
+        Ok(Self { format, version, task, classes, outputs, schema, certificate })
     }
 
     /// SHA-256 of the model file's text.
@@ -211,6 +292,33 @@ impl Model {
         let mut text = serde_json::to_string_pretty(self).expect("a model has only strings and finite numbers");
         text.push('\n');
         text
+    }
+}
+
+/// What a weight of an encoded column adds to the intercept, and to the coefficient of the user's column.
+struct ColumnMap {
+    to_intercept: f64,
+    to_coefficient: f64,
+}
+
+fn column_maps(schema: &Schema, encoding: &Encoding) -> Vec<ColumnMap> {
+    let shapes = encoding.scale().iter().zip(encoding.centre());
+    let map = |(column, (scale, centre)): (&Column, (&f64, &f64))| match column {
+        Column::Intercept => ColumnMap { to_intercept: scale * (1.0 - centre), to_coefficient: 0.0 },
+        Column::Linear { feature } | Column::SymLog { feature } => {
+            let (low, high) = transformed_bounds(schema, *feature, column);
+            ColumnMap { to_intercept: -scale * (centre + low / (high - low)), to_coefficient: scale / (high - low) }
+        }
+        Column::Category { .. } => ColumnMap { to_intercept: -scale * centre, to_coefficient: *scale },
+    };
+    encoding.coding().columns().iter().zip(shapes).map(map).collect()
+}
+
+/// Middle of the target's bounds and half their span; 0 and 1 for classes.
+fn target_scale(schema: &Schema) -> (f64, f64) {
+    match schema.target().kind {
+        TargetKind::Classes(_) => (0.0, 1.0),
+        TargetKind::Bounds { low, high } => (low + (high - low) / 2.0, (high - low) / 2.0),
     }
 }
 

@@ -6,9 +6,11 @@ use reticent_core::encoding::Coding;
 use reticent_core::ledger::{PlannedRelease, Request};
 use reticent_core::query::{QueryError, QueryShape};
 use reticent_core::schema::{FeatureKind, Schema};
-use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseScale};
+use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 use serde::Serialize;
 use thiserror::Error;
+
+use crate::method::FitRequest;
 
 /// The promise that a fit is planned for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,6 +49,8 @@ pub struct Plan {
     pub public: Vec<String>,
     /// Figures worth knowing before paying, each with a name and a sentence.
     pub expectations: Vec<Expectation>,
+    /// Why this method, where it was chosen automatically.
+    pub reason: Option<String>,
 }
 
 /// A figure of the plan.
@@ -118,7 +122,27 @@ pub fn plan_release(
         shape.sensitivity(relation).ok_or_else(|| PlanError::Adjacency { method, relation: relation.clone() })?;
     let noise_scale = NoiseScale::smallest_within(sensitivity, share.share_down(times))
         .ok_or(PlanError::TooSmall { mu: share.mu_up(), releases: times.get() })?;
-    Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, times: times.get() })
+    let noise = NoiseDistribution::RoundedGaussian;
+    Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: times.get() })
+}
+
+/// Plans one answer with discrete Laplace noise, `epsilon`-DP with delta 0 under the relation.
+///
+/// # Errors
+/// [`PlanError`] when the query has no L1 sensitivity or epsilon is too small.
+pub fn plan_pure_release(
+    method: &'static str,
+    purpose: &str,
+    shape: QueryShape,
+    epsilon: Epsilon,
+    relation: &Relation,
+) -> Result<PlannedRelease, PlanError> {
+    let sensitivity =
+        shape.l1_sensitivity(relation).ok_or_else(|| PlanError::Adjacency { method, relation: relation.clone() })?;
+    let noise_scale =
+        sensitivity.smallest_scale_within(epsilon).ok_or(PlanError::TooSmall { mu: epsilon.get(), releases: 1 })?;
+    let noise = NoiseDistribution::DiscreteLaplace;
+    Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: 1 })
 }
 
 impl Plan {
@@ -134,9 +158,30 @@ impl Plan {
     }
 }
 
-/// The facts that every fit takes as public: they come from the schema, not from the rows.
+/// The facts that a fit takes as public: from the schema, and a model that was declared public.
 #[must_use]
-pub fn declared_public(schema: &Schema) -> Vec<String> {
+pub fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
+    let mut public = public_of_schema(request.schema);
+    if let Some(model) = request.init {
+        public.push(format!("the start model (sha256 {}), declared public", model.fingerprint()));
+        if let Some(certificate) = &model.certificate {
+            public.push(format!(
+                "the start model was itself fitted privately: epsilon {} at delta {:e} (mu {:.6}), ledger {}, entry {}; \
+                 for units that are in both tables the two claims add up",
+                certificate.epsilon,
+                certificate.delta.get(),
+                certificate.mu,
+                certificate.ledger.id,
+                certificate.ledger.entry
+            ));
+        }
+    }
+    public
+}
+
+/// The facts that a schema declares public.
+#[must_use]
+pub fn public_of_schema(schema: &Schema) -> Vec<String> {
     let (mut bounds, mut categories) = (0, 0);
     for feature in schema.features() {
         match feature.kind {

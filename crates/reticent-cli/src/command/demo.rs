@@ -12,10 +12,11 @@ use reticent_fit::public_fit;
 use serde_json::json;
 
 use super::evaluate::{evaluate_public, read_public};
-use super::{data_name, fit, ledger_beside, open_private, read_private};
-use crate::args::{AverageName, DemoArguments, FitRequest, MethodName};
+use super::{data_name, fit, ledger_beside, open_private, plan, read_private};
+use crate::args::{DemoArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
+use crate::method_options::MethodChoice;
 use crate::report;
 
 const TABLE: &[u8] = include_bytes!("../../../../examples/adult/adult.csv.xz");
@@ -41,24 +42,20 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         schema: files.schema.clone(),
         epsilon: arguments.epsilon,
         delta: Delta::new((TRAINING_ROWS as f64).powi(-2)).expect("between 0 and 1"),
-        method: MethodName::NoisyGd,
         init: None,
-        l2: 0.0,
-        passes: None,
-        radius: None,
-        average: AverageName::LastHalf,
+        choice: MethodChoice::auto(),
     };
 
     let ledger_path = ledger_beside(&files.training);
     let mut ledger = LedgerFile::open_or_create(&ledger_path, &[schema.relation()].into())?;
     let engine = MemoryEngine::new(read_private(open_private(&files.training, &schema)?, &schema)?);
-    let private = fit::fit(&engine, &data_name(&files.training), &request, &schema, &mut ledger)?;
+    let prepared = plan::plan(&request, &schema)?;
+    let private = fit::fit(&engine, &data_name(&files.training), prepared.as_ref(), &schema, &mut ledger)?;
     OutputFile::create(&files.model)?.write_and_finish(&private.to_json())?;
     // The demo's table is public.
     let training = read_public(&files.training, &schema)?;
-    let labelled = training.rows().filter_map(|(columns, class)| class.map(|class| (columns, class)));
-    let open =
-        public_fit::fit(&schema, labelled).map_err(|error| Failure::Data(format!("the non-private fit: {error}")))?;
+    let open = public_fit::fit(&schema, training.labelled())
+        .map_err(|error| Failure::Data(format!("the non-private fit: {error}")))?;
 
     let (private_figures, open_figures) =
         (evaluate_public(&files.test, &private)?, evaluate_public(&files.test, &open)?);
@@ -127,10 +124,9 @@ impl DemoFiles {
 
 /// What predicting the training rows' share for everybody scores.
 fn base_rate(training: &PublicTable, test: &PublicTable) -> Evaluation {
-    let classes: Vec<f64> = training.rows().filter_map(|(_, class)| class.map(f64::from)).collect();
+    let classes: Vec<f64> = training.labelled().map(|(_, class)| class).collect();
     let rate = classes.iter().sum::<f64>() / classes.len() as f64;
     let score = (rate / (1.0 - rate)).ln();
-    let scored: Vec<(f64, bool)> =
-        test.rows().filter_map(|(_, class)| class.map(|class| (score, class == 1))).collect();
-    public::evaluate(&scored)
+    let scored: Vec<(f64, bool)> = test.labelled().map(|(_, class)| (score, class > 0.5)).collect();
+    public::evaluate_binary(&scored)
 }

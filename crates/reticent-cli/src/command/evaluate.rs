@@ -35,9 +35,7 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
 /// Exact figures; rows without a usable label are left out.
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
     let table = read_public(data, &model.schema)?;
-    let scored: Vec<(f64, bool)> =
-        table.rows().filter_map(|(columns, class)| class.map(|class| (model.score(columns), class == 1))).collect();
-    Ok(public::evaluate(&scored))
+    Ok(public::evaluate(model, table.labelled()))
 }
 
 pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, Failure> {
@@ -68,7 +66,7 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Mod
     let mut request = plan.request(&data_name(&arguments.data), schema);
     "evaluate".clone_into(&mut request.purpose);
     let grants = session.pay(&request)?;
-    let evaluation = private::evaluate(&mut session, grants, &plan, &encoding, &model.weights(&encoding))?;
+    let evaluation = private::evaluate(&mut session, grants, &plan, schema, &encoding, &model.weights(&encoding))?;
     drop(session);
 
     // The figures are paid for: whatever happens to the ledger or to stdout from here on, they are shown.

@@ -6,12 +6,12 @@ use reticent_core::session::Session;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_fit::certificate::{Certificate, LedgerReference};
-use reticent_fit::method::noisy_gd;
+use reticent_fit::method::PreparedFit;
 use reticent_fit::model::Model;
 use serde_json::json;
 
 use super::{data_name, ledger_beside, plan, read_schema, read_with_ledger};
-use crate::args::{FitArguments, FitRequest};
+use crate::args::FitArguments;
 use crate::failure::Failure;
 use crate::files::OutputFile;
 use crate::{files, progress, report};
@@ -24,9 +24,9 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     inputs.push(arguments.ledger.as_deref().unwrap_or(&beside));
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let schema = read_schema(&arguments.request.schema)?;
-    let (_, _) = plan::plan(&arguments.request, &schema)?;
+    let prepared = plan::plan(&arguments.request, &schema)?;
     let (engine, mut ledger) = read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref())?;
-    let model = fit(&engine, &data_name(&arguments.data), &arguments.request, &schema, &mut ledger)?;
+    let model = fit(&engine, &data_name(&arguments.data), prepared.as_ref(), &schema, &mut ledger)?;
 
     let text = model.to_json();
     if let Err(failure) = out.write_and_finish(&text) {
@@ -56,23 +56,25 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
 pub(super) fn fit(
     engine: &MemoryEngine,
     data: &str,
-    request: &FitRequest,
+    prepared: &dyn PreparedFit,
     schema: &Schema,
     ledger: &mut LedgerFile,
 ) -> Result<Model, Failure> {
-    let (plan, checked) = plan::plan(request, schema)?;
-    engine.prepare(checked.encoding())?;
+    if let Some(encoding) = prepared.encoding() {
+        engine.prepare(encoding)?;
+    }
+    let plan = prepared.plan();
     let paid = plan.request(data, schema);
 
     let mut session = Session::open(engine, ledger, schema.relation())?;
     let grants = session.pay(&paid)?;
     let bar = progress::passes(grants.len() as u64);
-    let fitted = noisy_gd::fit(&checked, &plan, schema, &mut session, grants, &mut |_| bar.inc(1))?;
+    let fitted = prepared.fit(&mut session, grants, &mut || bar.inc(1))?;
     bar.finish_and_clear();
     drop(session);
 
     let entry = ledger.last_entry_id().expect("the request was paid through this ledger");
     let reference = LedgerReference { id: ledger.id().to_owned(), entry };
-    let certificate = Certificate::of(&plan, &paid, reference);
-    Ok(Model::from_weights(schema, &fitted.encoding, &fitted.weights, Some(certificate)))
+    let certificate = Certificate::of(plan, &paid, reference);
+    Ok(Model::from_weights(schema, &fitted, Some(certificate)))
 }

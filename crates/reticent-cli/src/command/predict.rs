@@ -1,4 +1,4 @@
-//! `reticent predict`: probabilities and classes for the rows of a table.
+//! `reticent predict`: probabilities and classes, or numbers, for the rows of a table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use reticent_core::encoding::Coding;
 use reticent_curator::source::{Need, TableSource};
-use reticent_fit::model::Model;
+use reticent_fit::model::{Model, Task};
 
 use super::read_model;
 use crate::args::PredictArguments;
@@ -27,13 +27,20 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
 
     let coding = Coding::of(&model.schema);
     let mut columns = vec![0.0; coding.columns().len()];
-    let mut batch = Vec::with_capacity(BATCH_ROWS);
+    // One number a row, or one probability a class.
+    let width = model.classes.len().max(1);
+    let mut batch = Vec::with_capacity(BATCH_ROWS * width);
     let mut failed = None;
     let bar = progress::reading(source.bytes_total());
     source.for_each_row(&mut |bytes| bar.set_position(bytes), &mut |row| {
         coding.raw_columns(row.cells, &mut columns);
-        batch.push(model.probability(&columns));
-        if batch.len() == BATCH_ROWS {
+        match model.task {
+            Task::Regression => batch.push(model.number(&columns)),
+            Task::BinaryClassification | Task::MulticlassClassification => {
+                batch.extend(model.probabilities(&columns));
+            }
+        }
+        if batch.len() >= BATCH_ROWS * width {
             failed = failed.take().or_else(|| writer.write(&batch).err());
             batch.clear();
         }
@@ -47,9 +54,9 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
 
 type WriteResult = Result<(), Box<dyn std::error::Error>>;
 
-/// Columns: the predicted class, then the probability of each class.
+/// Columns: the predicted class, then the probability of each class; or the predicted number.
 struct PredictionWriter<'a> {
-    classes: [String; 2],
+    classes: Vec<String>,
     sink: Sink<'a>,
 }
 
@@ -60,10 +67,7 @@ enum Sink<'a> {
 
 impl<'a> PredictionWriter<'a> {
     fn new(place: &Path, out: &'a mut OutputFile, model: &Model) -> Result<Self, Failure> {
-        let [first, last] = &model.classes[..] else {
-            return Err(Failure::Usage("the model does not have two classes".to_owned()));
-        };
-        let classes = [first.clone(), last.clone()];
+        let classes = model.classes.clone();
         let failed = |error: &dyn std::fmt::Display| Failure::InputOutput(format!("{}: {error}", place.display()));
         let is_parquet = place.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"));
         let sink = if is_parquet {
@@ -78,15 +82,16 @@ impl<'a> PredictionWriter<'a> {
         Ok(Self { classes, sink })
     }
 
-    fn write(&mut self, probabilities: &[f64]) -> WriteResult {
+    fn write(&mut self, batch: &[f64]) -> WriteResult {
         match &mut self.sink {
             Sink::Csv(writer) => {
-                for probability in probabilities {
-                    let class = &self.classes[usize::from(*probability > 0.5)];
-                    writer.write_record([class, &(1.0 - probability).to_string(), &probability.to_string()])?;
+                for row in batch.chunks_exact(self.classes.len().max(1)) {
+                    let numbers = row.iter().map(f64::to_string);
+                    let class = (!self.classes.is_empty()).then(|| self.classes[likeliest(row)].clone());
+                    writer.write_record(class.into_iter().chain(numbers))?;
                 }
             }
-            Sink::Parquet(writer) => writer.write(&record_batch(&self.classes, probabilities)?)?,
+            Sink::Parquet(writer) => writer.write(&record_batch(&self.classes, batch)?)?,
         }
         Ok(())
     }
@@ -100,18 +105,35 @@ impl<'a> PredictionWriter<'a> {
     }
 }
 
-fn column_names(classes: &[String; 2]) -> [String; 3] {
-    let [first, last] = classes;
-    ["predicted_class".to_owned(), format!("probability_{first}"), format!("probability_{last}")]
+/// Index of the largest probability, the first of equal ones.
+fn likeliest(probabilities: &[f64]) -> usize {
+    let mut place = 0;
+    for (other, probability) in probabilities.iter().enumerate() {
+        if *probability > probabilities[place] {
+            place = other;
+        }
+    }
+    place
 }
 
-fn record_batch(classes: &[String; 2], probabilities: &[f64]) -> Result<RecordBatch, arrow::error::ArrowError> {
-    let predicted = probabilities.iter().map(|probability| classes[usize::from(*probability > 0.5)].as_str());
-    let first = probabilities.iter().map(|probability| 1.0 - probability);
-    let columns: [ArrayRef; 3] = [
-        Arc::new(StringArray::from_iter_values(predicted)),
-        Arc::new(Float64Array::from_iter_values(first)),
-        Arc::new(Float64Array::from(probabilities.to_vec())),
-    ];
+fn column_names(classes: &[String]) -> Vec<String> {
+    if classes.is_empty() {
+        return vec!["predicted".to_owned()];
+    }
+    let probabilities = classes.iter().map(|class| format!("probability_{class}"));
+    std::iter::once("predicted_class".to_owned()).chain(probabilities).collect()
+}
+
+fn record_batch(classes: &[String], batch: &[f64]) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let width = classes.len().max(1);
+    let rows = || batch.chunks_exact(width);
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(width + 1);
+    if !classes.is_empty() {
+        let predicted = rows().map(|row| classes[likeliest(row)].as_str());
+        columns.push(Arc::new(StringArray::from_iter_values(predicted)));
+    }
+    for place in 0..width {
+        columns.push(Arc::new(Float64Array::from_iter_values(rows().map(|row| row[place]))));
+    }
     RecordBatch::try_from_iter(column_names(classes).into_iter().zip(columns))
 }

@@ -1,8 +1,10 @@
 //! Where a session's noise comes from: the operating system's random bits, and in tests a seed.
 
+use super::discrete_laplace::sample_discrete_laplace;
 use super::entropy::{EntropyError, OsEntropy};
 use super::rounded_gaussian::sample_rounded_gaussian;
-use crate::units::NoiseScale;
+use crate::units::{NoiseDistribution, NoiseScale};
+use rand_core::TryCryptoRng;
 
 /// A source of noise. Only `danger` can make one that is not from the operating system.
 pub(crate) enum NoiseSource {
@@ -22,20 +24,33 @@ impl NoiseSource {
         Self::Seeded(Box::new(rand_chacha::ChaCha20Rng::seed_from_u64(seed)))
     }
 
-    /// Independent draws of the rounded Gaussian.
-    pub(crate) fn rounded_gaussian(&mut self, scale: NoiseScale, count: u32) -> Result<Vec<i128>, EntropyError> {
+    /// Independent draws of one distribution.
+    pub(crate) fn draw(
+        &mut self,
+        distribution: NoiseDistribution,
+        scale: NoiseScale,
+        count: u32,
+    ) -> Result<Vec<i128>, EntropyError> {
         match self {
-            Self::OperatingSystem(entropy) => {
-                let mut stream = entropy.for_this_process()?;
-                (0..count).map(|_| sample_rounded_gaussian(scale, &mut stream)).collect()
-            }
+            Self::OperatingSystem(entropy) => draws(distribution, scale, count, &mut entropy.for_this_process()?),
             #[cfg(feature = "danger")]
-            Self::Seeded(stream) => (0..count)
-                .map(|_| match sample_rounded_gaussian(scale, stream.as_mut()) {
-                    Ok(draw) => Ok(draw),
-                    Err(never) => match never {},
-                })
-                .collect(),
+            Self::Seeded(stream) => match draws(distribution, scale, count, stream.as_mut()) {
+                Ok(draws) => Ok(draws),
+                Err(never) => match never {},
+            },
         }
     }
+}
+
+fn draws<R: TryCryptoRng>(
+    distribution: NoiseDistribution,
+    scale: NoiseScale,
+    count: u32,
+    stream: &mut R,
+) -> Result<Vec<i128>, R::Error> {
+    let draw = match distribution {
+        NoiseDistribution::RoundedGaussian => sample_rounded_gaussian,
+        NoiseDistribution::DiscreteLaplace => sample_discrete_laplace,
+    };
+    (0..count).map(|_| draw(scale, stream)).collect()
 }

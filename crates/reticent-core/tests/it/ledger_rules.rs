@@ -6,7 +6,7 @@ use reticent_core::account::gdp;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::ledger::{Account, Budget, PlannedRelease, Refusal, Request};
 use reticent_core::query::{Map, QueryShape};
-use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseScale};
+use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
 fn relation(adjacency: Adjacency) -> Relation {
     Relation { unit: PrivacyUnit::Row, adjacency }
@@ -15,7 +15,13 @@ fn relation(adjacency: Adjacency) -> Relation {
 fn request(noise_scale: u64, times: u32) -> Request {
     let shape = QueryShape::new(Map::ClassCount { classes: 2 }, PrivacyUnit::Row, 1000).expect("small");
     let noise_scale = NoiseScale::new(noise_scale).expect("in range");
-    let releases = vec![PlannedRelease { purpose: "test".to_owned(), shape, noise_scale, times }];
+    let releases = vec![PlannedRelease {
+        purpose: "test".to_owned(),
+        shape,
+        noise_scale,
+        noise: NoiseDistribution::RoundedGaussian,
+        times,
+    }];
     Request { purpose: "test".to_owned(), data: "table".to_owned(), schema: "schema".to_owned(), releases }
 }
 

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
-use reticent_core::query::{Loss, Map, PassWeights, QueryShape, SumQuery};
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::sum::PartialSum;
 use reticent_testkit::{generate, reveal};
 
@@ -18,17 +20,35 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
     let maps = [
         Map::ClassCount { classes: 2 },
         Map::Gradient { loss: Loss::Logistic, columns: COLUMNS as u32 },
-        Map::CorrectCount,
-        Map::LogLoss,
+        Map::CorrectCount { classes: 2 },
+        Map::LogLoss { classes: 2 },
         Map::ScoreHistogram { buckets: 8 },
+        Map::Gradient { loss: Loss::TwoSidedExponential, columns: COLUMNS as u32 },
+        Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
+        gram(ProductTarget::Number, [29, 41, 20, 3]),
+        gram(ProductTarget::Class, [29, 41, 60, 0]),
+        gram(ProductTarget::Number, [0, 0, 5, 1]),
+        gram(ProductTarget::Number, [7, 1, 0, 0]),
+        Map::CorrectCount { classes: 3 },
+        Map::LogLoss { classes: 3 },
+        Map::SquaredError,
     ];
     let query = |map: Map| {
-        let pass =
-            if matches!(map, Map::ClassCount { .. }) { PassWeights::none() } else { PassWeights::quantise(weights) };
+        let scores = match map {
+            Map::ClassCount { .. } | Map::Gram { .. } => 0,
+            Map::SoftmaxGradient { .. } | Map::CorrectCount { classes: 3 } | Map::LogLoss { classes: 3 } => 3,
+            _ => 1,
+        };
+        let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
+        let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
         let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
         SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")
     };
     maps.into_iter().map(query).collect()
+}
+
+fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]) -> Map {
+    Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
 /// A lattice row as plain values: within the norm bound or not, with any step.
@@ -38,7 +58,7 @@ fn lattice_row() -> impl Strategy<Value = (Vec<i16>, f32)> {
 }
 
 fn label() -> impl Strategy<Value = CodedLabel> {
-    prop_oneof![Just(0), Just(1), Just(UNUSABLE_LABEL), any::<CodedLabel>()]
+    prop_oneof![Just(0), Just(1), Just(2), Just(32767), Just(-32767), Just(UNUSABLE_LABEL), any::<CodedLabel>()]
 }
 
 fn contribution(query: &SumQuery, row: &(Vec<i16>, f32), label: CodedLabel) -> Vec<i128> {
@@ -52,7 +72,7 @@ fn distance_square(left: &[i128], right: &[i128]) -> u128 {
 }
 
 fn bound(query: &SumQuery, adjacency: Adjacency) -> u128 {
-    query.sensitivity(&Relation { unit: PrivacyUnit::Row, adjacency }).expect("finite for rows").get()
+    query.shape().sensitivity(&Relation { unit: PrivacyUnit::Row, adjacency }).expect("finite for rows").get()
 }
 
 proptest! {
@@ -72,6 +92,98 @@ proptest! {
             let relabelled = contribution(&query, &first, other);
             prop_assert!(distance_square(&added, &relabelled) <= bound(&query, Adjacency::Label));
         }
+    }
+}
+
+fn taxicab(left: &[i128], right: &[i128]) -> u128 {
+    left.iter().zip(right).map(|(left, right)| left.abs_diff(*right)).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn no_row_passes_its_l1_sensitivity(
+        (first, second) in (lattice_row(), lattice_row()),
+        (one, other) in (label(), label()),
+    ) {
+        for query in queries(&[1.0; COLUMNS]) {
+            let bound = |adjacency| {
+                let relation = Relation { unit: PrivacyUnit::Row, adjacency };
+                query.shape().l1_sensitivity(&relation).map_or(u128::MAX, |bound| bound.get())
+            };
+            let added = contribution(&query, &first, one);
+            prop_assert!(taxicab(&added, &vec![0; added.len()]) <= bound(Adjacency::AddRemove));
+            prop_assert!(taxicab(&added, &contribution(&query, &second, other)) <= bound(Adjacency::Replace));
+            prop_assert!(taxicab(&added, &contribution(&query, &first, other)) <= bound(Adjacency::Label));
+        }
+    }
+
+    /// Codes of three numbers and a category: any 16 bits, legal or not.
+    #[test]
+    fn no_row_passes_the_sensitivity_of_marginals(
+        first in prop::collection::vec(prop_oneof![Just(0u16), Just(32767), Just(16384), any::<u16>()], 4),
+        second in prop::collection::vec(prop_oneof![Just(0u16), Just(32767), Just(16384), any::<u16>()], 4),
+        (one, other) in (label(), label()),
+        classes in prop_oneof![Just(0u32), Just(2), Just(3)],
+    ) {
+        let schema = generate::schema(3, 1, "unit = \"row\"\nadjacency = \"add-remove\"");
+        let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+        let map = Map::Marginals { classes, numeric: 3, categorical: 1, categories: 4 };
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+        let query = SumQuery::new(shape, encoding, PassWeights::none()).expect("columns fit");
+        let contribution = |codes: &[u16], label| {
+            let mut sum = PartialSum::zero(&query);
+            sum.add_codes(&query, codes, label);
+            reveal(sum)
+        };
+        let added = contribution(&first, one);
+        prop_assert!(distance_square(&added, &vec![0; added.len()]) <= bound(&query, Adjacency::AddRemove));
+        prop_assert!(distance_square(&added, &contribution(&second, other)) <= bound(&query, Adjacency::Replace));
+        prop_assert!(distance_square(&added, &contribution(&first, other)) <= bound(&query, Adjacency::Label));
+    }
+
+    /// One changed label, or one party's replaced votes, however hostile.
+    #[test]
+    fn no_label_and_no_party_passes_the_sensitivity_of_a_matrix_product(
+        values in prop::collection::vec(-1000i32..1000, 12),
+        (one, other) in (label(), label()),
+        votes in prop::collection::vec(prop_oneof![any::<i32>(), -3..9i32], 24),
+        outputs in prop_oneof![Just(1u32), Just(3)],
+        target in prop_oneof![Just(ProductTarget::Number), Just(ProductTarget::Class)],
+    ) {
+        let matrix = Arc::new(PublicMatrix::new(3, values).expect("short rows"));
+        let (label_low, label_high) = if outputs > 1 { (0, 5) } else { (-4, 5) };
+        let map = Map::MatrixProduct {
+            columns: 3,
+            outputs,
+            target,
+            label_low,
+            label_high,
+            rows: 4,
+            row_norm_square: matrix.row_norm_square(),
+            eigenvalue: matrix.eigenvalue_bound(),
+        };
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+        let query = SumQuery::of_matrix(shape, matrix).expect("within its own bounds");
+        let relation = |adjacency| Relation { unit: PrivacyUnit::Row, adjacency };
+        prop_assert!(query.shape().sensitivity(&relation(Adjacency::AddRemove)).is_none());
+        prop_assert!(query.shape().sensitivity(&relation(Adjacency::Replace)).is_none());
+        for row in 0..4 {
+            let labelled = |label| {
+                let mut sum = PartialSum::zero(&query);
+                sum.add_label(&query, row, label);
+                reveal(sum)
+            };
+            prop_assert!(distance_square(&labelled(one), &labelled(other)) <= bound(&query, Adjacency::Label));
+        }
+        let voted = |votes: &[i32]| {
+            let mut sum = PartialSum::zero(&query);
+            sum.add_party(&query, &votes[..4 * outputs as usize]);
+            reveal(sum)
+        };
+        let (mine, theirs) = (voted(&votes), voted(&votes[votes.len() / 2..]));
+        prop_assert!(distance_square(&mine, &theirs) <= bound(&query, Adjacency::Party));
     }
 }
 

@@ -6,10 +6,11 @@ use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::ledger::{LedgerStore, PlannedRelease, Request};
-use reticent_core::query::{Map, PassWeights, QueryShape, SumQuery};
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{Map, QueryShape, SumQuery};
 use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::PartialSum;
-use reticent_core::units::NoiseScale;
+use reticent_core::units::{NoiseDistribution, NoiseScale};
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
@@ -40,7 +41,16 @@ fn count(classes: u32) -> (SumQuery, PlannedRelease) {
     let shape = QueryShape::new(Map::ClassCount { classes }, PrivacyUnit::Row, 1000).expect("small");
     let query = SumQuery::new(shape.clone(), encoding, PassWeights::none()).expect("columns fit");
     let noise_scale = NoiseScale::new(1 << 21).expect("in range");
-    (query, PlannedRelease { purpose: "counts".to_owned(), shape, noise_scale, times: 1 })
+    (
+        query,
+        PlannedRelease {
+            purpose: "counts".to_owned(),
+            shape,
+            noise_scale,
+            noise: NoiseDistribution::RoundedGaussian,
+            times: 1,
+        },
+    )
 }
 
 fn request(releases: Vec<PlannedRelease>) -> Request {

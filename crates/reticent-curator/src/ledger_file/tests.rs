@@ -5,12 +5,18 @@ use super::*;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::query::{Map, QueryShape};
-use reticent_core::units::NoiseScale;
+use reticent_core::units::{NoiseDistribution, NoiseScale};
 
 fn request() -> Request {
     let shape = QueryShape::new(Map::ClassCount { classes: 2 }, PrivacyUnit::Row, 1000).expect("small");
     let noise_scale = NoiseScale::new(1 << 21).expect("in range");
-    let release = PlannedRelease { purpose: "row count".to_owned(), shape, noise_scale, times: 1 };
+    let release = PlannedRelease {
+        purpose: "row count".to_owned(),
+        shape,
+        noise_scale,
+        noise: NoiseDistribution::RoundedGaussian,
+        times: 1,
+    };
     let (data, schema) = ("table.csv".to_owned(), "0123".to_owned());
     Request { purpose: "count".to_owned(), data, schema, releases: vec![release] }
 }

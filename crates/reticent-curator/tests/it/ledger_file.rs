@@ -12,7 +12,7 @@ use std::time::Duration;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Refusal, Request};
 use reticent_core::query::{Loss, Map, QueryShape};
-use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseScale};
+use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 use reticent_curator::ledger_file::{LedgerFile, LedgerFileError};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -780,7 +780,13 @@ fn gradient_request(purpose: &str, noise_scale: u64) -> Request {
 fn request(purpose: &str, map: Map, noise_scale: u64) -> Request {
     let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
     let noise_scale = NoiseScale::new(noise_scale).expect("in range");
-    let release = PlannedRelease { purpose: "one answer".to_owned(), shape, noise_scale, times: 1 };
+    let release = PlannedRelease {
+        purpose: "one answer".to_owned(),
+        shape,
+        noise_scale,
+        noise: NoiseDistribution::RoundedGaussian,
+        times: 1,
+    };
     let (data, schema) = ("table.csv".to_owned(), "0123456789abcdef".to_owned());
     Request { purpose: purpose.to_owned(), data, schema, releases: vec![release] }
 }

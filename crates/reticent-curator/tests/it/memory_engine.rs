@@ -7,7 +7,9 @@ use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::UNUSABLE_LABEL;
 use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::engine::Engine;
-use reticent_core::query::{Loss, Map, PassWeights, QueryShape, SumQuery};
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use reticent_curator::kernel::{FLUSH_ROWS, LANES, add_gradient};
@@ -25,18 +27,34 @@ fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
 }
 
 fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
-    let pass = if matches!(map, Map::ClassCount { .. }) { PassWeights::none() } else { PassWeights::quantise(weights) };
+    let scores = match map {
+        Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. } => 0,
+        Map::SoftmaxGradient { .. } | Map::CorrectCount { classes: 3 } => 3,
+        _ => 1,
+    };
+    let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
+    let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
     let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
     SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")
 }
 
-fn maps() -> [Map; 5] {
+fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]) -> Map {
+    Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
+}
+
+fn maps() -> [Map; 11] {
     [
         Map::ClassCount { classes: 2 },
         Map::Gradient { loss: Loss::Logistic, columns: COLUMNS as u32 },
-        Map::CorrectCount,
-        Map::LogLoss,
+        Map::CorrectCount { classes: 2 },
+        Map::LogLoss { classes: 2 },
         Map::ScoreHistogram { buckets: 16 },
+        Map::Gradient { loss: Loss::TwoSidedExponential, columns: COLUMNS as u32 },
+        Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
+        Map::CorrectCount { classes: 3 },
+        gram(ProductTarget::Class, [29, 41, 20, 3]),
+        gram(ProductTarget::Number, [4, 5, 0, 1]),
+        Map::Marginals { classes: 2, numeric: 3, categorical: 2, categories: 8 },
     ]
 }
 
@@ -58,9 +76,14 @@ fn alone(schema: &Schema, row: &GeneratedRow, query: &SumQuery) -> Vec<i128> {
     let mut codes = vec![0; coding.slots()];
     coding.encode_cells(&row.cells(schema), &mut codes);
     let mut features = [0i16; COLUMNS];
-    let step = query.encoding().encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
+    let encoding = query.encoding().expect("asked of a table");
+    let step = encoding.encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
     let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
     let mut sum = PartialSum::zero(query);
+    if matches!(query.shape().map(), Map::Marginals { .. }) {
+        sum.add_codes(query, &codes, label);
+        return reveal(sum);
+    }
     sum.add_row(query, LatticeRow { features: &features, step }, label);
     reveal(sum)
 }
@@ -142,6 +165,39 @@ fn full_scale_rows_do_not_overflow_a_lane() {
     }
     assert!(i64::from(i32::MAX) >= FLUSH_ROWS as i64 * 2048 * 32767, "the flush rule");
     assert!(i64::from(i32::MAX) < (FLUSH_ROWS as i64 + 1) * 2048 * 32767, "is tight");
+}
+
+/// Under label adjacency features are public, and labels meet the public rows by their place.
+#[test]
+fn labels_meet_the_rows_of_a_public_matrix() {
+    let schema = generate::schema(1, 0, "unit = \"row\"\nadjacency = \"label\"");
+    let row = |value: f64, class| GeneratedRow { values: vec![value], class };
+    let rows = [row(0.0, Some(1)), row(10.0, Some(0)), row(5.0, None), row(2.5, Some(1))];
+    let engine = MemoryEngine::with_block_rows(table(&schema, &rows), 3);
+    let features = engine.public_features().expect("in memory").expect("has rows");
+    assert_eq!((features.columns, features.rows()), (2, 4));
+    assert!((features.values[3] - 1.0).abs() < 1e-9 && (features.values[7] - 0.25).abs() < 1e-4);
+
+    let matrix = Arc::new(PublicMatrix::new(1, vec![1, 10, 100, 1000]).expect("short rows"));
+    let shape = |rows_max| {
+        let map = Map::MatrixProduct {
+            columns: 1,
+            outputs: 1,
+            target: ProductTarget::Class,
+            label_low: -1,
+            label_high: 1,
+            rows: 0,
+            row_norm_square: 1_000_000,
+            eigenvalue: 0,
+        };
+        QueryShape::new(map, PrivacyUnit::Row, rows_max).expect("small")
+    };
+    let query = SumQuery::of_matrix(shape(100), matrix.clone()).expect("within its bounds");
+    assert_eq!(sum(&engine, &query), [1 - 10 + 1000]);
+    assert!(SumQuery::of_matrix(shape(3), matrix).is_err(), "more rows than declared");
+    let short = Arc::new(PublicMatrix::new(1, vec![1, 2]).expect("short rows"));
+    let query = SumQuery::of_matrix(shape(100), short).expect("within its bounds");
+    assert!(engine.exact_sum(&query).is_err(), "the matrix belongs to another table");
 }
 
 #[test]

@@ -1,17 +1,19 @@
-//! Noisy figures on private rows: three counts-like queries that share a budget.
+//! Noisy figures on private rows: counts-like queries that share a budget.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use reticent_core::encoding::Encoding;
-use reticent_core::query::{Map, PassWeights, QueryShape, SumQuery};
-use reticent_core::schema::Schema;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{Map, QueryShape, SumQuery};
+use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::Release;
 use reticent_core::units::MuSquared;
 
 use super::{Calibration, Evaluation, Figure};
-use crate::plan::{Plan, PlanError, PrivacyClaim, declared_public, plan_release};
+use crate::model::{Task, class_names};
+use crate::plan::{Plan, PlanError, PrivacyClaim, plan_release, public_of_schema};
 
 /// Buckets of the score histogram: fine enough for the AUC, coarse enough for the noise.
 const BUCKETS: u32 = 32;
@@ -19,24 +21,31 @@ const BUCKETS: u32 = 32;
 /// Name of this pass in plans, ledgers and certificates.
 const PURPOSE: &str = "evaluation";
 
-/// Plans the evaluation: a third of the budget each for accuracy, log loss, and the histogram of AUC and calibration.
+/// Plans the evaluation. Two classes: a third of the budget each for accuracy, log loss, and the histogram of AUC and
+/// calibration. More classes: half each for accuracy and log loss. A number: all of it for the squared error.
 ///
 /// # Errors
 /// [`PlanError`] when the budget is too small.
 pub fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
-    let third = NonZeroU32::new(3).expect("three is not zero");
-    let share: MuSquared = claim.mu_squared.share_down(third);
-    let maps = [
-        ("correct predictions", Map::CorrectCount),
-        ("log loss", Map::LogLoss),
-        ("score histogram", Map::ScoreHistogram { buckets: BUCKETS }),
-    ];
+    let classes = class_names(schema).len() as u32;
+    let (correct, loss) =
+        (("correct predictions", Map::CorrectCount { classes }), ("log loss", Map::LogLoss { classes }));
+    let maps = match Task::of(schema) {
+        Task::BinaryClassification => {
+            vec![correct, loss, ("score histogram", Map::ScoreHistogram { buckets: BUCKETS })]
+        }
+        Task::MulticlassClassification => vec![correct, loss],
+        Task::Regression => vec![("squared error", Map::SquaredError)],
+    };
+    let parts = NonZeroU32::new(maps.len() as u32).expect("every task has a question");
+    let share: MuSquared = claim.mu_squared.share_down(parts);
     let mut releases = Vec::with_capacity(maps.len());
     for (purpose, map) in maps {
         let shape = QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max)?;
         releases.push(plan_release(PURPOSE, purpose, shape, NonZeroU32::MIN, share, &claim.relation)?);
     }
-    Ok(Plan { method: PURPOSE, claim, releases, public: declared_public(schema), expectations: Vec::new() })
+    let public = public_of_schema(schema);
+    Ok(Plan { method: PURPOSE, claim, releases, public, expectations: Vec::new(), reason: None })
 }
 
 /// Buys the figures. `grants` pays for the plan's releases in order; `weights` are those of the encoded columns.
@@ -50,6 +59,7 @@ pub fn evaluate(
     session: &mut Session<'_>,
     grants: Vec<reticent_core::session::Grant>,
     plan: &Plan,
+    schema: &Schema,
     encoding: &Arc<Encoding>,
     weights: &[f64],
 ) -> Result<Evaluation, SessionError> {
@@ -60,24 +70,60 @@ pub fn evaluate(
             .expect("the plan was made from the schema of this encoding");
         answers.push(session.release(grant, &query)?);
     }
-    let [correct, loss, histogram] = &answers[..] else { unreachable!("the plan has three releases") };
+    Ok(match &answers[..] {
+        [correct, loss, histogram] => {
+            let counts = histogram.values();
+            let (negative, positive) = counts.split_at(BUCKETS as usize);
+            let noise = histogram.noise_standard_deviation;
+            Evaluation {
+                auc: Some(auc(negative, positive, noise)),
+                calibration: Some(calibration(negative, positive, noise)),
+                ..classification(correct, loss)
+            }
+        }
+        [correct, loss] => classification(correct, loss),
+        [errors] => regression(schema, errors),
+        _ => unreachable!("the plan has one to three releases"),
+    })
+}
+
+/// Accuracy and log loss from counts and summed losses.
+fn classification(correct: &Release, loss: &Release) -> Evaluation {
+    let cap = f64::from(reticent_core::query::LOG_LOSS_CAP);
+    let values = correct.values();
     // At least one row: a noisy count may be anything, and a ratio needs a denominator.
-    let rows = correct.values()[0].max(1.0);
+    let rows = values[0].max(1.0);
     let ratio = |numerator: f64, numerator_error: f64, most: f64| {
         let value = (numerator / rows).clamp(0.0, most);
         let denominator_error = correct.noise_standard_deviation;
         Figure { value, standard_error: Some(numerator_error.hypot(value * denominator_error) / rows) }
     };
-    let cap = f64::from(reticent_core::query::LOG_LOSS_CAP);
-    let counts = histogram.values();
-    let (negative, positive) = counts.split_at(BUCKETS as usize);
-    Ok(Evaluation {
-        n: None,
-        accuracy: ratio(correct.values()[1], correct.noise_standard_deviation, 1.0),
-        auc: auc(negative, positive, histogram.noise_standard_deviation),
-        log_loss: ratio(loss.values()[0], loss.noise_standard_deviation, cap),
-        calibration: calibration(negative, positive, histogram.noise_standard_deviation),
-    })
+    Evaluation {
+        accuracy: Some(ratio(values[1], correct.noise_standard_deviation, 1.0)),
+        log_loss: Some(ratio(loss.values()[0], loss.noise_standard_deviation, cap)),
+        ..Evaluation::default()
+    }
+}
+
+/// Mean squared error and explained variance from count, quarter errors, labels and squared labels.
+fn regression(schema: &Schema, released: &Release) -> Evaluation {
+    let TargetKind::Bounds { low, high } = schema.target().kind else { unreachable!("planned for a number") };
+    let noise = released.noise_standard_deviation;
+    let [rows, errors, labels, squares] = released.values()[..] else { unreachable!("four sums") };
+    let rows = rows.max(1.0);
+    let unit = ((high - low) / 2.0).powi(2);
+    let error = (4.0 * errors / rows).clamp(0.0, 4.0);
+    let spread = (squares / rows - (labels / rows).powi(2)).clamp(1e-9, 1.0);
+    let of_error = (4.0 * noise).hypot(error * noise) / rows;
+    let of_spread = noise.hypot(2.0 * (labels / rows).abs() * noise) / rows;
+    Evaluation {
+        mean_squared_error: Some(Figure { value: error * unit, standard_error: Some(of_error * unit) }),
+        r_squared: Some(Figure {
+            value: 1.0 - error / spread,
+            standard_error: Some((of_error / spread).hypot(error / spread * of_spread / spread)),
+        }),
+        ..Evaluation::default()
+    }
 }
 
 /// `sum_{i<j} n_i p_j + sum_i n_i p_i / 2` over `N P`, from noisy counts of bucket `i`; ties within a bucket count half.

@@ -1,15 +1,63 @@
 //! Exact figures on rows that are declared public.
 
 use super::{Calibration, Evaluation, Figure};
+use crate::model::{Model, Task};
 
 /// Buckets of the calibration table.
 const CALIBRATION_BUCKETS: usize = 10;
 
-/// Evaluates scores (log-odds of the last class) against classes (true for the last class).
+/// Evaluates a model on raw columns and labels: the index of a class, or a number.
 ///
 /// Edges: no rows, or for the AUC rows of one class only, give NaN.
 #[must_use]
-pub fn evaluate(scored: &[(f64, bool)]) -> Evaluation {
+pub fn evaluate<'a>(model: &Model, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Evaluation {
+    match model.task {
+        Task::BinaryClassification => {
+            let scored: Vec<_> = rows.map(|(columns, label)| (model.score(0, columns), label > 0.5)).collect();
+            evaluate_binary(&scored)
+        }
+        Task::MulticlassClassification => {
+            let classified: Vec<_> = rows
+                .map(|(columns, label)| {
+                    let probabilities = model.probabilities(columns);
+                    let class = label as usize;
+                    let correct = probabilities.iter().all(|other| *other <= probabilities[class]);
+                    (correct, -probabilities[class].max(f64::MIN_POSITIVE).ln())
+                })
+                .collect();
+            let count = classified.len() as f64;
+            Evaluation {
+                n: Some(classified.len() as u64),
+                accuracy: Some(Figure::exact(classified.iter().filter(|(correct, _)| *correct).count() as f64 / count)),
+                log_loss: Some(Figure::exact(classified.iter().map(|(_, loss)| loss).sum::<f64>() / count)),
+                ..Evaluation::default()
+            }
+        }
+        Task::Regression => {
+            let pairs: Vec<_> = rows.map(|(columns, label)| (model.number(columns), label)).collect();
+            evaluate_numbers(&pairs)
+        }
+    }
+}
+
+/// Evaluates predicted numbers against true ones.
+#[must_use]
+pub fn evaluate_numbers(pairs: &[(f64, f64)]) -> Evaluation {
+    let count = pairs.len() as f64;
+    let mean = pairs.iter().map(|(_, label)| label).sum::<f64>() / count;
+    let error = pairs.iter().map(|(predicted, label)| (predicted - label).powi(2)).sum::<f64>() / count;
+    let variance = pairs.iter().map(|(_, label)| (label - mean).powi(2)).sum::<f64>() / count;
+    Evaluation {
+        n: Some(pairs.len() as u64),
+        mean_squared_error: Some(Figure::exact(error)),
+        r_squared: Some(Figure::exact(1.0 - error / variance)),
+        ..Evaluation::default()
+    }
+}
+
+/// Evaluates scores (log-odds of the last class) against classes (true for the last class).
+#[must_use]
+pub fn evaluate_binary(scored: &[(f64, bool)]) -> Evaluation {
     let rows = scored.len() as f64;
     let correct = scored.iter().filter(|(score, class)| (*score > 0.0) == *class).count();
     let losses = scored.iter().map(|(score, class)| log_loss(*score, *class));
@@ -24,10 +72,11 @@ pub fn evaluate(scored: &[(f64, bool)]) -> Evaluation {
     }
     Evaluation {
         n: Some(scored.len() as u64),
-        accuracy: Figure::exact(correct as f64 / rows),
-        auc: Figure::exact(auc(scored)),
-        log_loss: Figure::exact(losses.sum::<f64>() / rows),
-        calibration: Calibration::of_buckets(&buckets),
+        accuracy: Some(Figure::exact(correct as f64 / rows)),
+        auc: Some(Figure::exact(auc(scored))),
+        log_loss: Some(Figure::exact(losses.sum::<f64>() / rows)),
+        calibration: Some(Calibration::of_buckets(&buckets)),
+        ..Evaluation::default()
     }
 }
 
@@ -71,19 +120,23 @@ mod tests {
             (1.5, false),
             (3.0, true),
         ];
-        let found = evaluate(&scored);
-        assert!((found.accuracy.value - 0.625).abs() < 1e-12);
-        assert!((found.auc.value - 0.656_25).abs() < 1e-12, "{}", found.auc.value);
-        assert!((found.log_loss.value - 0.681_627_144_771).abs() < 1e-9, "{}", found.log_loss.value);
+        let found = evaluate_binary(&scored);
+        assert!((found.accuracy.expect("binary").value - 0.625).abs() < 1e-12);
+        assert!((found.auc.expect("binary").value - 0.656_25).abs() < 1e-12, "{}", found.auc.expect("binary").value);
+        assert!(
+            (found.log_loss.expect("binary").value - 0.681_627_144_771).abs() < 1e-9,
+            "{}",
+            found.log_loss.expect("binary").value
+        );
     }
 
     #[test]
     fn undefined_figures_are_null() {
-        let json = serde_json::to_value(evaluate(&[])).expect("serialises");
+        let json = serde_json::to_value(evaluate_binary(&[])).expect("serialises");
         assert!(json["accuracy"].is_null() && json["auc"].is_null() && json["log_loss"].is_null());
-        let one_class = evaluate(&[(0.1, true), (0.2, true)]);
-        assert!(one_class.auc.value.is_nan());
-        assert!((one_class.accuracy.value - 1.0).abs() < 1e-12);
+        let one_class = evaluate_binary(&[(0.1, true), (0.2, true)]);
+        assert!(one_class.auc.expect("binary").value.is_nan());
+        assert!((one_class.accuracy.expect("binary").value - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -91,8 +144,15 @@ mod tests {
         // Probability 0.75 is observed 3 times in 4.
         let score = 3f64.ln();
         let scored = [(score, true), (score, true), (score, true), (score, false)];
-        let calibration = evaluate(&scored).calibration;
+        let calibration = evaluate_binary(&scored).calibration.expect("binary");
         assert!(calibration.expected_error.expect("has rows") < 1e-12);
         assert_eq!(calibration.buckets.len(), 1);
+    }
+
+    #[test]
+    fn a_regression_has_error_and_explained_variance() {
+        let found = evaluate_numbers(&[(1.0, 0.0), (2.0, 2.0), (3.0, 4.0)]);
+        assert!((found.mean_squared_error.expect("a number").value - 2.0 / 3.0).abs() < 1e-12);
+        assert!((found.r_squared.expect("a number").value - 0.75).abs() < 1e-12);
     }
 }

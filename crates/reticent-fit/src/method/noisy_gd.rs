@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use reticent_core::encoding::{Coding, Column, Encoding, NormRule};
 use reticent_core::ledger::PlannedRelease;
-use reticent_core::query::{COUNT_STEP, Loss, Map, PassWeights, QueryShape, SumQuery};
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SumQuery};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::session::{Grant, Session, SessionError};
+use reticent_core::session::{Grant, Session};
 
-use super::Fitted;
-use crate::model::{Model, class_names};
+use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, PrivacyClaim, declared_public, plan_release};
 
 /// Name on the command line and in certificates.
@@ -40,60 +41,69 @@ const SIGNAL_HALF: f64 = 20.0;
 /// Default radius of the ball, in the units of the encoded columns, and of the change of the score that one column can make.
 const RADIUS: f64 = 20.0;
 
-/// Which iterates are averaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Averaging {
-    /// All of them, as in the lecture.
-    All,
-    /// The second half: the way to the minimum is left out.
-    LastHalf,
-}
+/// The method.
+pub struct NoisyGd;
 
-/// What the caller may choose. `Default` is meant to be good.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// A public model to start at; by default the noisy base rate.
-    pub init: Option<Model>,
-    /// L2 penalty on the summed loss: `l2/2 ||theta||²` over the encoded columns without the intercept.
-    pub l2: f64,
-    /// Number of passes; by default from public figures.
-    pub passes: Option<u32>,
-    /// Radius of the ball that the weights are projected to.
-    pub radius: Option<f64>,
-    /// Which iterates are averaged.
-    pub averaging: Averaging,
-}
+impl Method for NoisyGd {
+    fn name(&self) -> &'static str {
+        NAME
+    }
 
-impl Default for Params {
-    fn default() -> Self {
-        Self { init: None, l2: 0.0, passes: None, radius: None, averaging: Averaging::LastHalf }
+    fn summary(&self) -> &'static str {
+        "full-batch gradient descent with a noisy gradient a pass (two classes)"
+    }
+
+    fn options(&self) -> &'static [MethodOption] {
+        &[
+            MethodOption {
+                name: "l2",
+                value: "L2",
+                help: "L2 penalty: adds L2/2 times the squared norm of the encoded weights, intercept excepted, to the \
+                       summed loss [default: 0]",
+                choices: &[],
+            },
+            MethodOption {
+                name: "passes",
+                value: "T",
+                help: "Number of passes over the table [default: from public figures]",
+                choices: &[],
+            },
+            MethodOption {
+                name: "radius",
+                value: "RADIUS",
+                help: "Radius of the ball that the weights of the encoded columns are projected to [default: 20]",
+                choices: &[],
+            },
+            MethodOption {
+                name: "average",
+                value: "WHICH",
+                help: "Which iterates are averaged: all or last-half [default: last-half]",
+                choices: &["all", "last-half"],
+            },
+        ]
+    }
+
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+        let checked = Checked::new(request)?;
+        let plan = plan(&checked, request)?;
+        Ok(Box::new(Prepared { checked, plan, schema: request.schema.clone() }))
     }
 }
 
 /// Parameters that fit the schema.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    params: Params,
+struct Checked {
     encoding: Arc<Encoding>,
     norm_bound: f64,
     start: Option<Vec<f64>>,
+    l2: f64,
+    passes: Option<u32>,
+    radius: f64,
+    average_all: bool,
 }
 
 impl Checked {
-    /// The map from rows to columns that the fit will use.
-    #[must_use]
-    pub fn encoding(&self) -> &Arc<Encoding> {
-        &self.encoding
-    }
-}
-
-impl Params {
-    /// Checks the parameters against the schema.
-    ///
-    /// # Errors
-    /// [`PlanError`] names the flag or the part of the schema to change.
-    pub fn check(self, schema: &Schema) -> Result<Checked, PlanError> {
-        let refused = |message: &str| Err(PlanError::Parameter(message.to_owned()));
+    fn new(request: &FitRequest<'_>) -> Result<Self, PlanError> {
+        let schema = request.schema;
         match &schema.target().kind {
             TargetKind::Classes(classes) if classes.len() == 2 => {}
             TargetKind::Classes(classes) => {
@@ -105,38 +115,23 @@ impl Params {
                 return Err(PlanError::Target { method: NAME, fits: "two classes", found });
             }
         }
-        if !(self.l2.is_finite() && self.l2 >= 0.0) {
-            return refused("--l2 must be a finite number of at least 0");
-        }
-        if self.passes.is_some_and(|passes| !(1..=PASSES_MAX).contains(&passes)) {
-            return refused("--passes must be between 1 and 100000");
-        }
-        if self.radius.is_some_and(|radius| !(radius.is_finite() && radius > 0.0)) {
-            return refused("--radius must be a finite number above 0");
-        }
+        let options = request.options;
         let (encoding, norm_bound) = encoding(schema);
-        let start = match &self.init {
-            None => None,
-            Some(model) if model.schema.features() != schema.features() || model.classes != class_names(schema) => {
-                return Err(PlanError::Init("its features or classes are not those of the schema".to_owned()));
-            }
-            Some(model) => {
-                let weights = model.weights(&encoding);
-                if !weights.iter().all(|weight| weight.is_finite()) {
-                    return Err(PlanError::Init("its coefficients are too large for the schema's bounds".to_owned()));
-                }
-                Some(weights)
-            }
-        };
-        Ok(Checked { params: self, encoding: Arc::new(encoding), norm_bound, start })
+        Ok(Self {
+            start: request.init.map(|model| start_weights(model, schema, &encoding)).transpose()?,
+            l2: options.number("l2", "a finite number of at least 0", |l2| l2 >= 0.0)?.unwrap_or(0.0),
+            passes: options.whole_number("passes", 1..=PASSES_MAX)?,
+            radius: options.number("radius", "a finite number above 0", |radius| radius > 0.0)?.unwrap_or(RADIUS),
+            average_all: options.word("average") == Some("all"),
+            encoding: Arc::new(encoding),
+            norm_bound,
+        })
     }
 }
 
 /// Plans the fit: class counts for the number of rows and the base rate, then one gradient a pass.
-///
-/// # Errors
-/// [`PlanError`] when the adjacency has no finite sensitivity or the budget is too small.
-pub fn plan(checked: &Checked, schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
+fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
+    let (schema, claim) = (request.schema, request.claim);
     let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
     let twenty = NonZeroU32::new(COUNT_SHARE).expect("a constant above zero");
     let count_share = claim.mu_squared.share_down(twenty);
@@ -152,10 +147,10 @@ pub fn plan(checked: &Checked, schema: &Schema, claim: PrivacyClaim) -> Result<P
     let columns = checked.encoding.coding().columns().len();
     let gradient = shape(Map::Gradient { loss: Loss::Logistic, columns: columns as u32 })?;
     let gradient_share = claim.mu_squared.checked_sub(count_share).expect("a share is at most the whole");
-    let sensitivity_ratio = sensitivity_ratio(&gradient, &claim)?;
+    let sensitivity_ratio = sensitivity_ratio(&gradient, claim)?;
     let gradient_mu = gradient_share.mu_up() / sensitivity_ratio;
     // Without a declared number of rows the passes are chosen for a large table: more passes cost little.
-    let passes = checked.params.passes.unwrap_or_else(|| match schema.privacy().rows {
+    let passes = checked.passes.unwrap_or_else(|| match schema.privacy().rows {
         Some(units) => descent(units as f64 * gradient_mu, curvature_norm(checked, schema), None).0,
         None => PASSES.1,
     });
@@ -163,74 +158,92 @@ pub fn plan(checked: &Checked, schema: &Schema, claim: PrivacyClaim) -> Result<P
     let gradients = plan_release(NAME, "gradient", gradient, passes, gradient_share, &claim.relation)?;
 
     let expectations = expectations(checked, schema, &counts, gradient_mu, passes.get());
-    Ok(Plan { method: NAME, claim, releases: vec![counts, gradients], public: public(checked, schema), expectations })
+    let public = declared_public(request);
+    Ok(Plan {
+        method: NAME,
+        claim: claim.clone(),
+        releases: vec![counts, gradients],
+        public,
+        expectations,
+        reason: None,
+    })
 }
 
-/// Fits the model. `grants` pays for the plan's releases in order; `progress` is told each finished release.
-///
-/// # Errors
-/// [`SessionError`] when a release fails; what was charged stays charged.
-///
-/// # Panics
-/// When the grants are not those of the plan: a mistake in the caller's code.
-pub fn fit(
-    checked: &Checked,
-    plan: &Plan,
-    schema: &Schema,
-    session: &mut Session<'_>,
-    grants: Vec<Grant>,
-    progress: &mut dyn FnMut(u32),
-) -> Result<Fitted, SessionError> {
-    let [counts, gradient] = &plan.releases[..] else { panic!("the plan of {NAME} has two kinds of releases") };
-    let encoding = &checked.encoding;
-    let query = |shape: &QueryShape, weights| {
-        SumQuery::new(shape.clone(), encoding.clone(), weights).expect("the plan was made with this encoding")
-    };
-    let mut grants = grants.into_iter();
+struct Prepared {
+    checked: Checked,
+    plan: Plan,
+    schema: Schema,
+}
 
-    let grant = grants.next().expect("the plan pays for class counts");
-    let counted = session.release(grant, &query(&counts.shape, PassWeights::none()))?;
-    progress(1);
-    let base = BaseRate::of(&counted.values(), counted.noise_standard_deviation, schema.privacy().rows);
-
-    let mut weights = checked.start.clone().unwrap_or_else(|| {
-        let mut weights = vec![0.0; encoding.coding().columns().len()];
-        weights[0] = base.log_odds;
-        weights
-    });
-    let radius = checked.params.radius.unwrap_or(RADIUS);
-    project(&mut weights, radius);
-
-    let gradient_mu = gradient.price_up(&plan.claim.relation).expect("planned with a finite price").mu_up()
-        / sensitivity_ratio(&gradient.shape, &plan.claim).expect("planned with a finite sensitivity");
-    let passes = gradient.times;
-    let (_, step) = descent(base.rows * gradient_mu, curvature_norm(checked, schema), Some(passes));
-    let mut velocity = vec![0.0; weights.len()];
-    let mut sum = vec![0.0; weights.len()];
-    let first_averaged = match checked.params.averaging {
-        Averaging::All => 0,
-        Averaging::LastHalf => passes / 2,
-    };
-    for (pass, grant) in grants.enumerate() {
-        let released = session.release(grant, &query(&gradient.shape, PassWeights::quantise(&weights)))?;
-        for (column, noisy) in released.values().into_iter().enumerate() {
-            let penalty = if column == 0 { 0.0 } else { checked.params.l2 * weights[column] };
-            velocity[column] = MOMENTUM * velocity[column] - step / base.rows * (noisy + penalty);
-            weights[column] += velocity[column];
-        }
-        if project(&mut weights, radius) {
-            // Momentum would push against the boundary for many passes.
-            velocity.fill(0.0);
-        }
-        if pass as u32 >= first_averaged {
-            for (total, weight) in sum.iter_mut().zip(&weights) {
-                *total += weight;
-            }
-        }
-        progress(pass as u32 + 2);
+impl PreparedFit for Prepared {
+    fn plan(&self) -> &Plan {
+        &self.plan
     }
-    let averaged = f64::from(passes - first_averaged);
-    Ok(Fitted { encoding: encoding.clone(), weights: sum.into_iter().map(|total| total / averaged).collect() })
+
+    fn plan_mut(&mut self) -> &mut Plan {
+        &mut self.plan
+    }
+
+    fn encoding(&self) -> Option<&Arc<Encoding>> {
+        Some(&self.checked.encoding)
+    }
+
+    fn fit(
+        &self,
+        session: &mut Session<'_>,
+        grants: Vec<Grant>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Fitted, FitError> {
+        let Self { checked, plan, .. } = self;
+        let [counts, gradient] = &plan.releases[..] else { panic!("the plan of {NAME} has two kinds of releases") };
+        let encoding = &checked.encoding;
+        let query = |shape: &QueryShape, weights| {
+            SumQuery::new(shape.clone(), encoding.clone(), weights).expect("the plan was made with this encoding")
+        };
+        let mut grants = grants.into_iter();
+
+        let grant = grants.next().expect("the plan pays for class counts");
+        let counted = session.release(grant, &query(&counts.shape, PassWeights::none()))?;
+        progress();
+        let base = BaseRate::of(&counted.values(), counted.noise_standard_deviation, self.schema.privacy().rows);
+
+        let mut weights = checked.start.clone().unwrap_or_else(|| {
+            let mut weights = vec![0.0; encoding.coding().columns().len()];
+            weights[0] = base.log_odds;
+            weights
+        });
+        let radius = checked.radius;
+        project(&mut weights, radius);
+
+        let gradient_mu = gradient.price_up(&plan.claim.relation).expect("planned with a finite price").mu_up()
+            / sensitivity_ratio(&gradient.shape, &plan.claim).expect("planned with a finite sensitivity");
+        let passes = gradient.times;
+        let (_, step) = descent(base.rows * gradient_mu, curvature_norm(checked, &self.schema), Some(passes));
+        let mut velocity = vec![0.0; weights.len()];
+        let mut sum = vec![0.0; weights.len()];
+        let first_averaged = if checked.average_all { 0 } else { passes / 2 };
+        for (pass, grant) in grants.enumerate() {
+            let released = session.release(grant, &query(&gradient.shape, PassWeights::quantise(&weights)))?;
+            for (column, noisy) in released.values().into_iter().enumerate() {
+                let penalty = if column == 0 { 0.0 } else { checked.l2 * weights[column] };
+                velocity[column] = MOMENTUM * velocity[column] - step / base.rows * (noisy + penalty);
+                weights[column] += velocity[column];
+            }
+            if project(&mut weights, radius) {
+                // Momentum would push against the boundary for many passes.
+                velocity.fill(0.0);
+            }
+            if pass as u32 >= first_averaged {
+                for (total, weight) in sum.iter_mut().zip(&weights) {
+                    *total += weight;
+                }
+            }
+            progress();
+        }
+        let averaged = f64::from(passes - first_averaged);
+        let weights = sum.into_iter().map(|total| total / averaged).collect();
+        Ok(Fitted { encoding: encoding.clone(), weights, covariance: None })
+    }
 }
 
 /// Number of rows and base rate, from noisy class counts.
@@ -319,25 +332,6 @@ fn encoding(schema: &Schema) -> (Encoding, f64) {
     let largest = Encoding::largest_norm(&coding, &centre, &scale);
     let bound = schema.privacy().row_norm.map_or(largest, |declared| declared.min(largest));
     (Encoding::new(coding, centre, scale, NormRule::Clip(bound)), bound)
-}
-
-fn public(checked: &Checked, schema: &Schema) -> Vec<String> {
-    let mut public = declared_public(schema);
-    if let Some(model) = &checked.params.init {
-        public.push(format!("the start model (--init, sha256 {}), declared public", model.fingerprint()));
-        if let Some(certificate) = &model.certificate {
-            public.push(format!(
-                "the start model was itself fitted privately: epsilon {} at delta {:e} (mu {:.6}), ledger {}, entry {}; \
-                 for units that are in both tables the two claims add up",
-                certificate.epsilon,
-                certificate.delta.get(),
-                certificate.mu,
-                certificate.ledger.id,
-                certificate.ledger.entry
-            ));
-        }
-    }
-    public
 }
 
 fn expectations(checked: &Checked, schema: &Schema, counts: &PlannedRelease, mu: f64, passes: u32) -> Vec<Expectation> {

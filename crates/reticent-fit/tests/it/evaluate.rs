@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_fit::evaluate::{private, public};
-use reticent_fit::method::noisy_gd::Params;
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::seeded_session;
 
-use super::table::{claim, engine, fit, rows, schema};
+use super::table::{Asked, claim, engine, fit, rows, schema};
 
 const ROWS: usize = 4000;
 
@@ -16,16 +15,16 @@ const ROWS: usize = 4000;
 fn noisy_figures_are_within_their_errors() {
     let schema = schema("unit = \"row\"\nadjacency = \"add-remove\"");
     let engine = engine(&schema, ROWS);
-    let (_, model) = fit(&schema, &engine, Params::default(), 5.0, 1);
+    let (_, model) = fit(&schema, &engine, &Asked::of("noisy-gd"), 5.0, 1);
     let scored: Vec<(f64, bool)> = rows(ROWS)
         .iter()
         .map(|([x0, x1], category, class)| {
             let mut columns = [1.0, *x0, *x1, 0.0, 0.0, 0.0, 0.0];
             columns[3 + *category as usize] = 1.0;
-            (model.score(&columns), *class)
+            (model.score(0, &columns), *class)
         })
         .collect();
-    let exact = public::evaluate(&scored);
+    let exact = public::evaluate_binary(&scored);
 
     let plan = private::plan(&schema, claim(schema.relation(), 1.0)).expect("affordable");
     let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::Clip(2.5)));
@@ -35,11 +34,12 @@ fn noisy_figures_are_within_their_errors() {
         let mut ledger = MemoryLedger::promising(schema.relation(), None);
         let mut session = seeded_session(&engine, &mut ledger, schema.relation(), seed).expect("opens");
         let grants = session.pay(&plan.request("table", &schema)).expect("no limit");
-        let noisy =
-            private::evaluate(&mut session, grants, &plan, &encoding, &model.weights(&encoding)).expect("in memory");
+        let weights = model.weights(&encoding);
+        let noisy = private::evaluate(&mut session, grants, &plan, &schema, &encoding, &weights).expect("in memory");
         assert_eq!(noisy.n, None);
         let pairs = [(noisy.accuracy, exact.accuracy), (noisy.auc, exact.auc), (noisy.log_loss, exact.log_loss)];
         for (square, (noisy, exact)) in squares.iter_mut().zip(pairs) {
+            let (noisy, exact) = (noisy.expect("two classes"), exact.expect("two classes"));
             let error = noisy.standard_error.expect("private figures have one");
             assert!(error > 0.0 && error < 0.05, "{error}");
             *square += ((noisy.value - exact.value) / error).powi(2);

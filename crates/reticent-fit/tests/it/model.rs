@@ -1,13 +1,16 @@
 //! Model files: coefficients in the user's units, and nothing accepted that is not a model.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::record::Cell;
-use reticent_fit::method::noisy_gd::Params;
+use reticent_core::schema::Schema;
+use reticent_fit::method::Fitted;
 use reticent_fit::model::{Model, ModelError};
 use reticent_testkit::generate;
 
-use super::table::{engine, fit, schema};
+use super::table::{Asked, engine, fit, schema};
 
 const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
 
@@ -25,7 +28,8 @@ proptest! {
         let mut centre = centre;
         centre[0] = 0.0;
         let encoding = Encoding::new(Coding::of(&schema), centre.clone(), scale.clone(), NormRule::OwnNorm);
-        let model = Model::from_weights(&schema, &encoding, &weights, None);
+        let fitted = Fitted { encoding: Arc::new(encoding.clone()), weights: weights.clone(), covariance: None };
+        let model = Model::from_weights(&schema, &fitted, None);
 
         let mut values = [1.0, x0 / 10.0, x1 / 10.0, x2 / 10.0, 0.0, 0.0, 0.0, 0.0];
         values[4 + category as usize] = 1.0;
@@ -33,7 +37,7 @@ proptest! {
         let mut raw = [0.0; 8];
         let cells = [Cell::Number(x0), Cell::Number(x1), Cell::Number(x2), Cell::Category(category)];
         encoding.coding().raw_columns(&cells, &mut raw);
-        prop_assert!((model.score(&raw) - encoded).abs() < 1e-9);
+        prop_assert!((model.score(0, &raw) - encoded).abs() < 1e-9);
 
         let back = model.weights(&encoding);
         for (weight, back) in weights.iter().zip(&back) {
@@ -47,23 +51,64 @@ proptest! {
     }
 }
 
+/// A number with bounds 100 to 300 and a feature with bounds 0 to 10: `y = 100 + 100 (1 + z)`, `z = 0.5 + 0.2 u`, `u = x/10`.
+#[test]
+fn a_regression_is_told_in_the_units_of_its_target() {
+    let text = format!(
+        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nbounds = [100, 300]\n[features]\nx = {{ bounds = [0, 10] }}\n"
+    );
+    let schema = Schema::from_text(&text).expect("legal");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let covariance = Some(vec![0.04, -0.01, -0.01, 0.09]);
+    let fitted = Fitted { encoding: encoding.clone(), weights: vec![0.5, 0.2], covariance };
+    let model = Model::from_weights(&schema, &fitted, None);
+    assert!((model.number(&[1.0, 5.0]) - 260.0).abs() < 1e-9);
+    let output = &model.outputs[0];
+    assert!((output.intercept - 250.0).abs() < 1e-9 && (output.coefficients[0].coefficient - 2.0).abs() < 1e-9);
+    assert!((output.standard_error.expect("known") - 20.0).abs() < 1e-9);
+    assert!((output.coefficients[0].standard_error.expect("known") - 3.0).abs() < 1e-9);
+    let back = model.weights(&encoding);
+    assert!((back[0] - 0.5).abs() < 1e-12 && (back[1] - 0.2).abs() < 1e-12);
+    assert_eq!(Model::from_json(&model.to_json()).expect("its own text"), model);
+}
+
+#[test]
+fn a_model_of_three_classes_has_three_scores() {
+    let text = format!(
+        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n[features]\nx = {{ bounds = [0, 1] }}\n"
+    );
+    let schema = Schema::from_text(&text).expect("legal");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let weights = vec![0.0, 1.0, 0.5, 0.0, -1.0, 2.0];
+    let model = Model::from_weights(
+        &schema,
+        &Fitted { encoding: encoding.clone(), weights: weights.clone(), covariance: None },
+        None,
+    );
+    let probabilities = model.probabilities(&[1.0, 1.0]);
+    let total = 1f64.exp() + 0.5f64.exp() + 1f64.exp();
+    assert!((probabilities[1] - 0.5f64.exp() / total).abs() < 1e-12);
+    assert_eq!(model.weights(&encoding), weights);
+    assert_eq!(Model::from_json(&model.to_json()).expect("its own text"), model);
+}
+
 #[test]
 fn a_model_reads_back_as_written() {
     let schema = schema(PRIVACY);
-    let (_, model) = fit(&schema, &engine(&schema, 300), Params::default(), 1.0, 1);
+    let (_, model) = fit(&schema, &engine(&schema, 300), &Asked::of("noisy-gd"), 1.0, 1);
     assert_eq!(Model::from_json(&model.to_json()).expect("its own text"), model);
 }
 
 #[test]
 fn foreign_and_inconsistent_files_are_refused() {
     let schema = schema(PRIVACY);
-    let (_, model) = fit(&schema, &engine(&schema, 300), Params::default(), 1.0, 1);
+    let (_, model) = fit(&schema, &engine(&schema, 300), &Asked::of("noisy-gd"), 1.0, 1);
     let text = model.to_json();
     let refused = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
         Model::from_json(&text.replacen(from, to, 1)).expect_err("refused")
     };
-    assert!(matches!(refused("\"version\": 1", "\"version\": 2"), ModelError::Version(2)));
+    assert!(matches!(refused("\"version\": 2", "\"version\": 3"), ModelError::Version(3)));
     assert!(matches!(refused("reticent-model", "other-model"), ModelError::Format(_)));
     assert!(matches!(refused("\"column\": \"x0\"", "\"column\": \"x9\""), ModelError::Inconsistent(_)));
     assert!(matches!(Model::from_json("{\"a\": 1}"), Err(ModelError::Format(_))));
@@ -73,7 +118,7 @@ fn foreign_and_inconsistent_files_are_refused() {
 #[test]
 fn a_model_holds_no_private_figure() {
     let schema = schema(PRIVACY);
-    let (_, model) = fit(&schema, &engine(&schema, 317), Params::default(), 1.0, 1);
+    let (_, model) = fit(&schema, &engine(&schema, 317), &Asked::of("noisy-gd"), 1.0, 1);
     let mut values = vec![serde_json::from_str::<serde_json::Value>(&model.to_json()).expect("JSON")];
     let mut seen = 0;
     while let Some(value) = values.pop() {

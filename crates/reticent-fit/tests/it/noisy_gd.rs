@@ -2,23 +2,26 @@
 
 use reticent_core::ledger::Request;
 use reticent_core::units::MuSquared;
-use reticent_fit::method::noisy_gd::{self, Averaging, Params};
 use reticent_fit::plan::PlanError;
 
-use super::table::{accuracy, claim, engine, fit, schema};
+use super::table::{Asked, accuracy, claim, engine, fit, schema};
 
 const ROWS: usize = 4000;
 const ADD_REMOVE: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
 
+fn default() -> Asked<'static> {
+    Asked::of("noisy-gd")
+}
+
 fn coefficient(model: &reticent_fit::model::Model, column: &str) -> f64 {
-    let found = model.coefficients.iter().find(|one| one.column == column);
+    let found = model.outputs[0].coefficients.iter().find(|one| one.column == column);
     found.expect("a column of the schema").coefficient
 }
 
 #[test]
 fn with_a_large_budget_the_coefficients_are_the_true_ones() {
     let schema = schema(&format!("{ADD_REMOVE}\nrows = {ROWS}"));
-    let (_, model) = fit(&schema, &engine(&schema, ROWS), Params::default(), 200.0, 1);
+    let (_, model) = fit(&schema, &engine(&schema, ROWS), &default(), 200.0, 1);
     // Sampling error of 4,000 rows is about 0.03 for x0 and 0.02 for x1.
     assert!((coefficient(&model, "x0") - 0.8).abs() < 0.12, "{model:?}");
     assert!((coefficient(&model, "x1") + 0.2).abs() < 0.08, "{model:?}");
@@ -31,7 +34,7 @@ fn a_usual_budget_keeps_most_of_the_accuracy() {
         let schema = schema(privacy);
         let engine = engine(&schema, ROWS);
         for seed in 0..5 {
-            let (_, model) = fit(&schema, &engine, Params::default(), 1.0, seed);
+            let (_, model) = fit(&schema, &engine, &default(), 1.0, seed);
             assert!(accuracy(&model, ROWS) > 0.80, "{privacy} {seed}: {}", accuracy(&model, ROWS));
         }
     }
@@ -40,8 +43,8 @@ fn a_usual_budget_keeps_most_of_the_accuracy() {
 #[test]
 fn an_empty_table_gives_a_model_and_no_error() {
     let schema = schema(ADD_REMOVE);
-    let (_, model) = fit(&schema, &engine(&schema, 0), Params::default(), 1.0, 3);
-    assert!(model.intercept.is_finite());
+    let (_, model) = fit(&schema, &engine(&schema, 0), &default(), 1.0, 3);
+    assert!(model.outputs[0].intercept.is_finite());
 }
 
 #[test]
@@ -49,8 +52,7 @@ fn a_fit_spends_at_most_its_claim_and_nearly_all_of_it() {
     for adjacency in ["add-remove", "replace", "label"] {
         let schema = schema(&format!("unit = \"row\"\nadjacency = \"{adjacency}\""));
         for epsilon in [0.01, 1.0, 10.0] {
-            let checked = Params::default().check(&schema).expect("fits");
-            let plan = noisy_gd::plan(&checked, &schema, claim(schema.relation(), epsilon)).expect("affordable");
+            let plan = default().plan(&schema, epsilon);
             let request: Request = plan.request("table", &schema);
             let price = request.price_up(&schema.relation()).expect("finite");
             assert!(price <= plan.claim.mu_squared);
@@ -64,8 +66,7 @@ fn a_unit_of_several_rows_pays_in_noise() {
     let single = schema("unit = \"row\"\nadjacency = \"add-remove\"\nrows = 1000");
     let grouped = schema("unit = { column = \"id\", rows_max = 4 }\nadjacency = \"add-remove\"\nrows = 1000");
     let scale = |schema: &reticent_core::schema::Schema| {
-        let checked = Params { passes: Some(100), ..Params::default() }.check(schema).expect("fits");
-        let plan = noisy_gd::plan(&checked, schema, claim(schema.relation(), 1.0)).expect("affordable");
+        let plan = default().with("passes", 100).plan(schema, 1.0);
         plan.releases[1].noise_scale.get() as f64
     };
     assert!((scale(&grouped) / scale(&single) - 4.0).abs() < 1e-6);
@@ -74,8 +75,8 @@ fn a_unit_of_several_rows_pays_in_noise() {
 #[test]
 fn party_adjacency_is_refused_when_planned() {
     let schema = schema("unit = \"row\"\nadjacency = \"party\"");
-    let checked = Params::default().check(&schema).expect("fits");
-    let error = noisy_gd::plan(&checked, &schema, claim(schema.relation(), 1.0)).expect_err("no finite bound");
+    let prepared = default().prepare(&schema, &claim(schema.relation(), 1.0));
+    let error = prepared.err().expect("no finite bound");
     assert!(matches!(error, PlanError::Adjacency { .. }), "{error}");
 }
 
@@ -83,24 +84,24 @@ fn party_adjacency_is_refused_when_planned() {
 fn a_public_start_is_kept_when_the_budget_is_tiny() {
     let schema = schema(ADD_REMOVE);
     let engine = engine(&schema, ROWS);
-    let (_, good) = fit(&schema, &engine, Params::default(), 100.0, 1);
-    let start = Params { init: Some(good.clone()), ..Params::default() };
-    let (plan, warm) = fit(&schema, &engine, start, 0.001, 2);
+    let (_, good) = fit(&schema, &engine, &default(), 100.0, 1);
+    let start = Asked { init: Some(&good), ..default() };
+    let (plan, warm) = fit(&schema, &engine, &start, 0.001, 2);
     assert!(accuracy(&warm, ROWS) > accuracy(&good, ROWS) - 0.02);
-    assert!(plan.public.iter().any(|fact| fact.contains("--init")));
+    assert!(plan.public.iter().any(|fact| fact.contains("start model")));
 }
 
 #[test]
 fn the_penalty_and_the_ball_shorten_the_weights() {
     let schema = schema(&format!("{ADD_REMOVE}\nrows = {ROWS}"));
     let engine = engine(&schema, ROWS);
-    let size = |params| coefficient(&fit(&schema, &engine, params, 50.0, 1).1, "x0").abs();
-    let free = size(Params::default());
-    assert!(size(Params { l2: 2000.0, ..Params::default() }) < 0.7 * free);
+    let size = |asked: Asked<'_>| coefficient(&fit(&schema, &engine, &asked, 50.0, 1).1, "x0").abs();
+    let free = size(default());
+    assert!(size(default().with("l2", 2000)) < 0.7 * free);
     // x0 is scaled to [-1, 1]: weight 0.5 is 0.1 a unit.
-    assert!(size(Params { radius: Some(0.5), ..Params::default() }) <= 0.1 + 1e-9);
-    let averaged = |averaging| size(Params { passes: Some(100), averaging, ..Params::default() });
-    let (all, last_half) = (averaged(Averaging::All), averaged(Averaging::LastHalf));
+    assert!(size(default().with("radius", 0.5)) <= 0.1 + 1e-9);
+    let averaged = |which| size(default().with("passes", 100).with("average", which));
+    let (all, last_half) = (averaged("all"), averaged("last-half"));
     assert!(
         (all - last_half).abs() > 0.01 * last_half,
         "the way to the optimum is part of the mean of all: {all} {last_half}"
@@ -110,29 +111,27 @@ fn the_penalty_and_the_ball_shorten_the_weights() {
 #[test]
 fn illegal_parameters_are_refused_by_name() {
     let schema = schema(ADD_REMOVE);
-    let refused = |params: Params| params.check(&schema).expect_err("illegal").to_string();
-    assert!(refused(Params { l2: f64::NAN, ..Params::default() }).contains("--l2"));
-    assert!(refused(Params { l2: -1.0, ..Params::default() }).contains("--l2"));
-    assert!(refused(Params { passes: Some(0), ..Params::default() }).contains("--passes"));
-    assert!(refused(Params { radius: Some(0.0), ..Params::default() }).contains("--radius"));
+    for (option, value) in [("l2", "nan"), ("l2", "-1"), ("passes", "0"), ("radius", "0"), ("average", "none")] {
+        let prepared = default().with(option, value).prepare(&schema, &claim(schema.relation(), 1.0));
+        let error = prepared.err().expect("illegal").to_string();
+        assert!(error.starts_with(&format!("--{option} must be")), "{error}");
+    }
 }
 
 #[test]
 fn a_budget_below_the_samplers_range_is_refused() {
     let schema = schema(ADD_REMOVE);
-    let checked = Params { passes: Some(100_000), ..Params::default() }.check(&schema).expect("fits");
     let epsilon = reticent_core::units::Epsilon::new(1e-12).expect("legal");
     let delta = reticent_core::units::Delta::new(1e-14).expect("legal");
     let tiny = reticent_fit::plan::PrivacyClaim::new(schema.relation(), epsilon, delta);
-    let error = noisy_gd::plan(&checked, &schema, tiny).expect_err("too small");
+    let error = default().with("passes", 100_000).prepare(&schema, &tiny).err().expect("too small");
     assert!(matches!(error, PlanError::TooSmall { .. }), "{error}");
 }
 
 #[test]
 fn every_share_is_paid_from_one_budget() {
     let schema = schema(ADD_REMOVE);
-    let checked = Params::default().check(&schema).expect("fits");
-    let plan = noisy_gd::plan(&checked, &schema, claim(schema.relation(), 1.0)).expect("affordable");
+    let plan = default().plan(&schema, 1.0);
     let prices: Vec<MuSquared> =
         plan.releases.iter().map(|release| release.price_up(&plan.claim.relation).expect("finite")).collect();
     let share = prices[0].steps() as f64 / plan.claim.mu_squared.steps() as f64;

@@ -7,9 +7,10 @@ use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_fit::certificate::{Certificate, LedgerReference};
-use reticent_fit::method::noisy_gd::{self, Params};
+use reticent_fit::method::{self, FitRequest, PreparedFit};
 use reticent_fit::model::Model;
-use reticent_fit::plan::{Plan, PrivacyClaim};
+use reticent_fit::options::Options;
+use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
@@ -51,20 +52,46 @@ pub(crate) fn claim(relation: Relation, epsilon: f64) -> PrivacyClaim {
     PrivacyClaim::new(relation, Epsilon::new(epsilon).expect("legal"), Delta::new(1e-6).expect("legal"))
 }
 
+/// A fit to be: the method by name, its options, a public start.
+#[derive(Clone, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) options: Options,
+    pub(crate) init: Option<&'a Model>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn of(method: &'a str) -> Self {
+        Self { method, ..Self::default() }
+    }
+
+    pub(crate) fn with(self, option: &str, value: impl ToString) -> Self {
+        Self { options: self.options.with(option, value), ..self }
+    }
+
+    pub(crate) fn prepare(&self, schema: &Schema, claim: &PrivacyClaim) -> Result<Box<dyn PreparedFit>, PlanError> {
+        let request = FitRequest { schema, claim, init: self.init, options: &self.options };
+        method::prepare(Some(method::by_name(self.method).expect("a method")), &request)
+    }
+
+    pub(crate) fn plan(&self, schema: &Schema, epsilon: f64) -> Plan {
+        self.prepare(schema, &claim(schema.relation(), epsilon)).expect("affordable").plan().clone()
+    }
+}
+
 /// Plans, pays and fits with seeded noise.
-pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, params: Params, epsilon: f64, seed: u64) -> (Plan, Model) {
-    let checked = params.check(schema).expect("fits the schema");
-    let plan = noisy_gd::plan(&checked, schema, claim(schema.relation(), epsilon)).expect("affordable");
+pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, asked: &Asked<'_>, epsilon: f64, seed: u64) -> (Plan, Model) {
+    let prepared = asked.prepare(schema, &claim(schema.relation(), epsilon)).expect("affordable");
+    let plan = prepared.plan().clone();
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
     let request = plan.request("table", schema);
     let mut session = seeded_session(engine, &mut ledger, schema.relation(), seed).expect("opens");
     let grants = session.pay(&request).expect("no limit");
-    let fitted = noisy_gd::fit(&checked, &plan, schema, &mut session, grants, &mut |_| {}).expect("in memory");
+    let fitted = prepared.fit(&mut session, grants, &mut || {}).expect("in memory");
     drop(session);
     assert_eq!(ledger.charged, std::slice::from_ref(&request), "one charge for the whole fit");
     let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1 });
-    let model = Model::from_weights(schema, &fitted.encoding, &fitted.weights, Some(certificate));
-    (plan, model)
+    (plan, Model::from_weights(schema, &fitted, Some(certificate)))
 }
 
 /// Share of rows whose class the model gets right.
@@ -72,7 +99,7 @@ pub(crate) fn accuracy(model: &Model, count: usize) -> f64 {
     let right = |([x0, x1], category, class): &([f64; 2], u32, bool)| {
         let mut columns = [1.0, *x0, *x1, 0.0, 0.0, 0.0, 0.0];
         columns[3 + *category as usize] = 1.0;
-        (model.score(&columns) > 0.0) == *class
+        (model.score(0, &columns) > 0.0) == *class
     };
     rows(count).iter().filter(|row| right(row)).count() as f64 / count as f64
 }

@@ -1,0 +1,85 @@
+//! The public weights that score a row in one pass, as integers.
+
+use crate::encoding::LATTICE_NORM_MAX;
+
+/// Weights of the linear scores of one pass, score after score: 16-bit integers and one power of two, from public weights alone.
+///
+/// `||weights||_2 <= 65535`, so that by Cauchy-Schwarz every partial sum of `weights · row` stays below `2^31` for a row of
+/// norm at most 32767: a 32-bit dot product is exact in any order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassWeights {
+    weights: Vec<i16>,
+    /// A power of two: `weight ≈ step · weights[j]`.
+    step: f32,
+}
+
+/// Bound on the norm of [`PassWeights`] in their own steps.
+const PASS_WEIGHTS_NORM_MAX: f64 = 65_535.0;
+
+impl PassWeights {
+    /// For a query without a score.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { weights: Vec::new(), step: 1.0 }
+    }
+
+    pub(crate) const NONE: &Self = &Self { weights: Vec::new(), step: 1.0 };
+
+    /// Rounds public weights to the finest power-of-two grid that fits. NaN counts as zero.
+    #[must_use]
+    pub fn quantise(weights: &[f64]) -> Self {
+        let finite = |weight: f64| if weight.is_nan() { 0.0 } else { weight.clamp(-1e15, 1e15) };
+        let norm = weights.iter().map(|weight| finite(*weight).powi(2)).sum::<f64>().sqrt();
+        let largest = weights.iter().map(|weight| finite(*weight).abs()).fold(0.0, f64::max);
+        // Rounding adds at most half a step a coordinate.
+        let rounding = 0.5 * (weights.len() as f64).sqrt() + 1.0;
+        let needed = (norm / (PASS_WEIGHTS_NORM_MAX - rounding)).max(largest / (f64::from(LATTICE_NORM_MAX) - 0.5));
+        let exponent = needed.max(2f64.powi(-100)).log2().ceil() as i32;
+        let step = 2f64.powi(exponent);
+        let weights: Vec<i16> = weights.iter().map(|weight| (finite(*weight) / step).round() as i16).collect();
+        let square: u64 = weights.iter().map(|weight| u64::from(weight.unsigned_abs()).pow(2)).sum();
+        assert!(
+            square as f64 <= PASS_WEIGHTS_NORM_MAX * PASS_WEIGHTS_NORM_MAX,
+            "the step was chosen so that this holds"
+        );
+        Self { weights, step: step as f32 }
+    }
+
+    /// The integers.
+    #[must_use]
+    pub fn weights(&self) -> &[i16] {
+        &self.weights
+    }
+
+    /// What one integer step is worth; a power of two.
+    #[must_use]
+    pub fn step(&self) -> f32 {
+        self.step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pass_weights_fit_an_exact_dot_product(weights in prop::collection::vec(-1e3f64..1e3, 1..200), power in -20i32..20) {
+            let weights: Vec<f64> = weights.iter().map(|weight| weight * 2f64.powi(power)).collect();
+            let pass = PassWeights::quantise(&weights);
+            let square: u64 = pass.weights().iter().map(|weight| u64::from(weight.unsigned_abs()).pow(2)).sum();
+            prop_assert!(square <= 65_535 * 65_535);
+            prop_assert!(65_535 * 32_767 < i64::from(i32::MAX));
+            for (weight, integer) in weights.iter().zip(pass.weights()) {
+                prop_assert!((weight - f64::from(*integer) * f64::from(pass.step())).abs() <= 0.5 * f64::from(pass.step()));
+            }
+        }
+
+        #[test]
+        fn pass_weights_survive_any_number(weights in prop::collection::vec(any::<f64>(), 1..20)) {
+            let pass = PassWeights::quantise(&weights);
+            prop_assert!(pass.step() > 0.0 && pass.step().is_finite());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A public integer matrix with one row for each private label.
+
+use thiserror::Error;
+
+/// Largest coordinate in magnitude, and bound on the L2 norm of a row: `2^20`.
+pub const MATRIX_NORM_MAX: i32 = 1 << 20;
+
+/// Rows of integers that a sum of labels is weighted with, and what they say about sensitivity.
+///
+/// The bounds are computed from the integers when the matrix is made: nobody states them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicMatrix {
+    columns: usize,
+    values: Vec<i32>,
+    row_norm_square: u64,
+    eigenvalue_bound: u64,
+}
+
+/// Integers that do not make a matrix within the bounds.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum MatrixError {
+    /// No column, or values that do not fill whole rows.
+    #[error("a matrix with {columns} columns cannot be made of {values} numbers")]
+    Shape {
+        /// Columns.
+        columns: usize,
+        /// Numbers.
+        values: usize,
+    },
+    /// A row that is too long.
+    #[error("row {row} of the matrix has an L2 norm above {MATRIX_NORM_MAX}")]
+    Norm {
+        /// Its place, counted from 1. Rows of a public matrix are public.
+        row: usize,
+    },
+    /// So many rows that a bound does not fit 64 bits.
+    #[error("a matrix has at most 2^20 columns and 2^23 rows of the largest norm; split it")]
+    Size,
+}
+
+impl PublicMatrix {
+    /// Takes integers, row after row.
+    ///
+    /// # Errors
+    /// [`MatrixError`] says which bound does not hold.
+    pub fn new(columns: usize, values: Vec<i32>) -> Result<Self, MatrixError> {
+        if columns == 0 || !values.len().is_multiple_of(columns) {
+            return Err(MatrixError::Shape { columns, values: values.len() });
+        }
+        let bound = u64::from(MATRIX_NORM_MAX.unsigned_abs()).pow(2);
+        let (mut largest, mut total) = (0u64, 0u128);
+        for (row, values) in values.chunks_exact(columns).enumerate() {
+            let square: u128 = values.iter().map(|value| u128::from(value.unsigned_abs()).pow(2)).sum();
+            match u64::try_from(square) {
+                Ok(square) if square <= bound => largest = largest.max(square),
+                Ok(_) | Err(_) => return Err(MatrixError::Norm { row: row + 1 }),
+            }
+            total += square;
+        }
+        // The trace of the Gram matrix: the sum of its eigenvalues, none of them negative.
+        let eigenvalue_bound = u64::try_from(total).map_err(|_| MatrixError::Size)?;
+        Ok(Self { columns, values, row_norm_square: largest, eigenvalue_bound })
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.values.len() / self.columns
+    }
+
+    /// Number of columns, at least 1.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Integers of one row.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &[i32] {
+        &self.values[row * self.columns..(row + 1) * self.columns]
+    }
+
+    /// All integers, row after row.
+    #[must_use]
+    pub fn values(&self) -> &[i32] {
+        &self.values
+    }
+
+    /// Square of the largest L2 norm of a row.
+    #[must_use]
+    pub fn row_norm_square(&self) -> u64 {
+        self.row_norm_square
+    }
+
+    /// An integer that is certainly at least the largest eigenvalue of `matrixᵀ matrix`.
+    #[must_use]
+    pub fn eigenvalue_bound(&self) -> u64 {
+        self.eigenvalue_bound
+    }
+}
+
+impl std::fmt::Debug for PublicMatrix {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "PublicMatrix({} x {})", self.rows(), self.columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_come_from_the_integers() {
+        let matrix = PublicMatrix::new(2, vec![3, 4, 0, -5, 1, 0]).expect("short rows");
+        assert_eq!((matrix.rows(), matrix.row_norm_square()), (3, 25));
+        assert_eq!(matrix.row(1), [0, -5]);
+        // Eigenvalues of ((10, 12), (12, 41)) are 6 and 45 up to a root.
+        assert!(matrix.eigenvalue_bound() >= 46);
+    }
+
+    #[test]
+    fn rows_past_the_bound_are_refused_by_place() {
+        assert_eq!(PublicMatrix::new(1, vec![0, i32::MIN]), Err(MatrixError::Norm { row: 2 }));
+        assert_eq!(PublicMatrix::new(2, vec![MATRIX_NORM_MAX, 1]), Err(MatrixError::Norm { row: 1 }));
+        assert_eq!(PublicMatrix::new(2, vec![1]), Err(MatrixError::Shape { columns: 2, values: 1 }));
+        assert!(PublicMatrix::new(2, vec![MATRIX_NORM_MAX, 0]).is_ok());
+    }
+}

@@ -1,0 +1,221 @@
+//! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
+
+use super::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, QueryShape, SLOPE_MAX};
+use crate::adjacency::{Adjacency, Relation};
+use crate::encoding::LATTICE_NORM_MAX;
+use crate::units::{L1Sensitivity, SensitivitySquared};
+
+/// `(2048 · 32767)²`: the square of the longest slope times row.
+const SLOPE_ROW_SQUARE: u128 = (SLOPE_MAX as u128 * LATTICE_NORM_MAX as u128).pow(2);
+const COUNT_SQUARE: u128 = (COUNT_STEP as u128).pow(2);
+const NORM: u128 = LATTICE_NORM_MAX as u128;
+
+impl QueryShape {
+    /// Square of the L2 sensitivity under a relation, in lattice units; `None` when there is no finite bound.
+    ///
+    /// ```text
+    ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
+    ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots
+    ///              ||slope · row|| <= 2048 · 32767       ||softmax slope · row||² <= 2 (2048 · 32767)²
+    ///              Gram: see [`gram`]
+    ///   a unit of m rows, with one row's norm at most b, and |b - b'| the most that one row can move:
+    ///     add-remove  m b        replace  m |b - b'|        label  m |b - b'| over labels only        party  none
+    ///   matrix product:
+    ///     label  m (high - low) max ||row||, sqrt(2) m high max ||row|| with an output a class;   add-remove, replace  none
+    ///     party  (high - low) sqrt(rows · lambda), times sqrt(2) with an output a class
+    /// ```
+    /// Guarantee: for tables that differ in one unit of `relation`, the exact sums differ by at most this, in L2.
+    /// Source: derived at row F1 of `docs/formulas.md`.
+    /// Edges: a unit other than the query's own has no bound here (`None`), nor has a whole party, except in a matrix product.
+    #[must_use]
+    pub fn sensitivity(&self, relation: &Relation) -> Option<SensitivitySquared> {
+        if relation.unit != self.unit {
+            return None;
+        }
+        if let Map::MatrixProduct { .. } = self.map {
+            return self.matrix_product_square(relation.adjacency).map(SensitivitySquared::new);
+        }
+        let row_square = match relation.adjacency {
+            Adjacency::AddRemove => self.row_norm_square(),
+            Adjacency::Replace => self.row_change_square(),
+            Adjacency::Label => self.label_change_square(),
+            Adjacency::Party => return None,
+        };
+        let rows = u128::from(self.unit.rows_max());
+        (rows * rows).checked_mul(row_square).map(SensitivitySquared::new)
+    }
+
+    /// L1 sensitivity under a relation, in lattice units; `None` where none was derived.
+    ///
+    /// ```text
+    ///   a row of norm at most M has sum_j |q_j| <= sqrt(d) M =: s and sum_{j<l} |q_j q_l| <= (s² - ||q||²)/2
+    ///   add-remove:  b = max(diagonal M² + off_diagonal (d M² - M²)/2, ...) + cross M s + square M²;   replace  2 b
+    ///   label:       2 cross M s + square M²
+    /// ```
+    /// Guarantee: as [`Self::sensitivity`], in L1. Source: Zhang et al. 2012, Section 4, with the norm bounded in L2 and one
+    /// coordinate an unordered monomial; row F1 of `docs/formulas.md`.
+    #[must_use]
+    pub fn l1_sensitivity(&self, relation: &Relation) -> Option<L1Sensitivity> {
+        if relation.unit != self.unit {
+            return None;
+        }
+        let rows = u128::from(self.unit.rows_max());
+        let row = match self.map {
+            Map::Gram { .. } => self.gram_l1(relation.adjacency)?,
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => match relation.adjacency {
+                Adjacency::AddRemove => COUNT_STEP as u128,
+                Adjacency::Replace | Adjacency::Label => 2 * COUNT_STEP as u128,
+                Adjacency::Party => return None,
+            },
+            Map::Marginals { .. }
+            | Map::Gradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::MatrixProduct { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::SquaredError => return None,
+        };
+        rows.checked_mul(row).map(L1Sensitivity::new)
+    }
+
+    /// Square of the largest norm of one row's contribution.
+    fn row_norm_square(&self) -> u128 {
+        match self.map {
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => COUNT_SQUARE,
+            Map::CorrectCount { .. } => 2 * COUNT_SQUARE,
+            Map::LogLoss { .. } => (LOG_LOSS_STEP as u128 * u128::from(LOG_LOSS_CAP)).pow(2),
+            // Count, quarter error, |label|, squared label: each at most one step.
+            Map::SquaredError => 4 * COUNT_SQUARE,
+            // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4.
+            Map::Marginals { classes, numeric, categorical, .. } => {
+                let whole = u128::from(classes > 0) + u128::from(categorical);
+                COUNT_SQUARE * whole + COUNT_SQUARE / 2 * u128::from(numeric)
+            }
+            Map::Gradient { .. } => SLOPE_ROW_SQUARE,
+            Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
+            Map::Gram { .. } => self.gram(Adjacency::AddRemove),
+            Map::MatrixProduct { .. } => unreachable!("has its own bound"),
+        }
+    }
+
+    /// Square of the most that the contribution of one row moves when the row is replaced by any other.
+    fn row_change_square(&self) -> u128 {
+        match self.map {
+            // All contributions lie in the positive orthant with coordinates up to the step: a row with an unusable
+            // label counts nothing, so a replaced row can still move a count by one.
+            Map::CorrectCount { .. } | Map::LogLoss { .. } => self.row_norm_square(),
+            // Three coordinates move by at most one step, the label by two.
+            Map::SquaredError => 7 * COUNT_SQUARE,
+            // From one cell to another.
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
+            // From one cell to another in each block of counts. Moments with c = 2u-1 move from (c/2, c²-1/2) to
+            // (c'/2, c'²-1/2): with a = |c - c'| <= 2 and |c + c'| <= 2 - a the square is at most a² (1/4 + (2-a)²), whose
+            // maximum over a is 1.2862; 13/10 leaves room for the rounding of both moments.
+            Map::Marginals { classes, numeric, categorical, .. } => {
+                let whole = u128::from(classes > 0) + u128::from(categorical);
+                2 * COUNT_SQUARE * whole + COUNT_SQUARE * 13 / 10 * u128::from(numeric)
+            }
+            // From c·x to -c·x.
+            Map::Gradient { .. } | Map::SoftmaxGradient { .. } => 4 * self.row_norm_square(),
+            Map::Gram { .. } => self.gram(Adjacency::Replace),
+            Map::MatrixProduct { .. } => unreachable!("has its own bound"),
+        }
+    }
+
+    /// Square of the most that the contribution of one row moves when only its label changes.
+    fn label_change_square(&self) -> u128 {
+        match self.map {
+            // The label may become unusable, and then the row leaves the sum.
+            Map::CorrectCount { .. } | Map::LogLoss { .. } => self.row_norm_square(),
+            Map::SquaredError | Map::Marginals { .. } => self.row_change_square(),
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
+            // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
+            Map::Gradient { loss: Loss::Logistic, .. } => self.row_norm_square(),
+            // min(1, e^z) to -min(1, e^-z): at z = 0 from 1 to -1.
+            Map::Gradient { loss: Loss::TwoSidedExponential, .. } => 4 * self.row_norm_square(),
+            // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
+            Map::SoftmaxGradient { .. } => self.row_norm_square(),
+            Map::Gram { .. } => self.gram(Adjacency::Label),
+            Map::MatrixProduct { .. } => unreachable!("has its own bound"),
+        }
+    }
+
+    /// Square of what one row moves the blocks `(a q q^T, b y q, c y²)`, `||q|| <= M`, `|y| <= M`.
+    ///
+    /// ```text
+    ///   a² = max(diagonal², off_diagonal²/2): then sum_j diagonal² q_j⁴ + sum_{j<l} off_diagonal² q_j² q_l² <= a² ||q||⁴
+    ///   add-remove:  (a² + b² + c²) M⁴
+    ///   replace:     (xx and xy) 4 b² M⁴ if b² >= 2 a², else (2 a² + 2 b² + b⁴/(2 a²)) M⁴;  plus c² M⁴ for y²
+    ///   label:       4 b² M⁴ + c² M⁴; to an unusable label, as add-remove
+    /// ```
+    /// Derived in `docs/methods/gram.md`; row F1 of `docs/formulas.md`. The terms are bounded apart and added, which is valid
+    /// and exact where `square` is 0.
+    fn gram(&self, adjacency: Adjacency) -> u128 {
+        let Map::Gram { diagonal, off_diagonal, cross, square, .. } = self.map else {
+            unreachable!("called for a Gram query only")
+        };
+        let square_of = |value: u32| u128::from(value).pow(2);
+        // Twice a², so that off_diagonal²/2 stays an integer.
+        let twice_a = (2 * square_of(diagonal)).max(square_of(off_diagonal));
+        let (b, c) = (square_of(cross), square_of(square));
+        // Twice the bound in units of M⁴, rounded up.
+        let with_row = twice_a + 2 * b + 2 * c;
+        let twice = match adjacency {
+            Adjacency::AddRemove => with_row,
+            Adjacency::Replace => {
+                let products =
+                    if b >= twice_a { 8 * b } else { 2 * twice_a + 4 * b + (2 * b * b).div_ceil(twice_a.max(1)) };
+                (products + 2 * c).max(with_row)
+            }
+            Adjacency::Label => (8 * b + 2 * c).max(with_row),
+            Adjacency::Party => unreachable!("refused before"),
+        };
+        twice.div_ceil(2) * NORM.pow(4)
+    }
+
+    /// L1 norm of what one row moves the blocks of a Gram query.
+    fn gram_l1(&self, adjacency: Adjacency) -> Option<u128> {
+        let Map::Gram { columns, diagonal, off_diagonal, cross, square, .. } = self.map else { return None };
+        let columns = u128::from(columns);
+        // sum |q_j| <= sqrt(d) M, rounded up.
+        let taxicab = ceil_sqrt(columns * NORM * NORM);
+        // diagonal sum q_j² + off_diagonal sum_{j<l} |q_j q_l|; with s = sum |q_j| the second sum is (s² - ||q||²)/2, so the
+        // whole is (diagonal - off/2) ||q||² + off/2 s², largest at s² = d M² and ||q|| = M, or at ||q|| = M alone.
+        let (diagonal, off_diagonal) = (u128::from(diagonal), u128::from(off_diagonal));
+        let products = NORM * NORM * (2 * diagonal + off_diagonal * (columns - 1)).div_ceil(2);
+        let (cross, square) = (u128::from(cross) * NORM * taxicab, u128::from(square) * NORM * NORM);
+        let with_row = products + cross + square;
+        match adjacency {
+            Adjacency::AddRemove => Some(with_row),
+            Adjacency::Replace => Some(2 * with_row),
+            Adjacency::Label => Some((2 * cross + square).max(with_row)),
+            Adjacency::Party => None,
+        }
+    }
+
+    fn matrix_product_square(&self, adjacency: Adjacency) -> Option<u128> {
+        let Map::MatrixProduct { outputs, label_low, label_high, rows, row_norm_square, eigenvalue, .. } = self.map
+        else {
+            unreachable!("called for a matrix product only")
+        };
+        let span = (i128::from(label_high) - i128::from(label_low)).unsigned_abs();
+        // With an output a class, one label moves two outputs by at most the span each.
+        let span_square = span * span * if outputs > 1 { 2 } else { 1 };
+        let unit_rows = u128::from(self.unit.rows_max());
+        match adjacency {
+            Adjacency::Label => (unit_rows * unit_rows).checked_mul(span_square.checked_mul(row_norm_square.into())?),
+            // ||matrix^T delta||² <= lambda ||delta||², and ||delta||² <= rows · span².
+            Adjacency::Party if rows > 0 && eigenvalue > 0 => {
+                span_square.checked_mul(rows.into())?.checked_mul(eigenvalue.into())
+            }
+            // A row of the matrix is public: there is no bound on what its presence changes.
+            Adjacency::Party | Adjacency::AddRemove | Adjacency::Replace => None,
+        }
+    }
+}
+
+/// The smallest integer whose square is at least `square`.
+fn ceil_sqrt(square: u128) -> u128 {
+    let root = square.isqrt();
+    if root * root < square { root + 1 } else { root }
+}
