@@ -66,8 +66,8 @@ fn two_runs_differ() {
     folder.succeed(FIT);
     let first = folder.json("model.json");
     folder.succeed(FIT);
-    assert_ne!(first["coefficients"], folder.json("model.json")["coefficients"]);
-    assert_ne!(first["intercept"], folder.json("model.json")["intercept"]);
+    assert_ne!(first["outputs"][0]["coefficients"], folder.json("model.json")["outputs"][0]["coefficients"]);
+    assert_ne!(first["outputs"][0]["intercept"], folder.json("model.json")["outputs"][0]["intercept"]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_large_budget_finds_the_signal() {
     assert!(number(&figures["auc"]) > 0.93, "{figures}");
     let model = folder.json("model.json");
     let coefficient = |column: &str| {
-        let all = model["coefficients"].as_array().expect("a list");
+        let all = model["outputs"][0]["coefficients"].as_array().expect("a list");
         number(&all.iter().find(|one| one["column"] == column).expect("the column")["coefficient"])
     };
     assert!(coefficient("age") > 0.02 && coefficient("ward=south") > coefficient("ward=north") + 0.5, "{model}");
@@ -142,11 +142,11 @@ fn a_public_model_can_be_the_start() {
     let public = folder.json("next.json")["certificate"]["public"].clone();
     let public = public.as_array().expect("a list").iter().map(|fact| fact.as_str().expect("a sentence"));
     assert_snapshot!(public.filter(|fact| fact.contains("start model")).collect::<Vec<_>>().join("\n"), @r"
-    the start model (--init, sha256 [fingerprint]), declared public
+    the start model (sha256 [fingerprint]), declared public
     the start model was itself fitted privately: epsilon 1 at delta 1e-6 (mu 0.236704), ledger [id], entry 1; for units that are in both tables the two claims add up
     ");
     // One pass at such a price moves the weights little: measured, the coefficient scatters by 0.0003.
-    let age = &folder.json("next.json")["coefficients"][0];
+    let age = &folder.json("next.json")["outputs"][0]["coefficients"][0];
     assert_eq!(age["column"], "age");
     assert!((number(&age["coefficient"]) - 0.06).abs() < 0.03, "{age}");
     folder.write("schema.toml", SCHEMA.replace("[0, 5000]", "[0, 6000]"));

@@ -25,12 +25,12 @@ fn refused(folder: &Folder, model: &str) -> String {
 #[test]
 fn a_model_of_another_version_is_refused() {
     let folder = Folder::new();
-    let newer = MODEL.replace("\"version\": 1", "\"version\": 2, \"layers\": []");
-    assert_snapshot!(refused(&folder, &newer), @"error: model.json: the model file has version 2, and this program reads version 1; use the program that wrote it");
+    let newer = MODEL.replace("\"version\": 2", "\"version\": 3, \"layers\": []");
+    assert_snapshot!(refused(&folder, &newer), @"error: model.json: the model file has version 3, and this program reads version 2; use the program that wrote it");
     let mut without_fields = json(&newer);
-    without_fields.as_object_mut().expect("an object").remove("coefficients");
+    without_fields.as_object_mut().expect("an object").remove("outputs");
     // The version is what is wrong, whatever else a later version has or lacks.
-    assert!(refused(&folder, &without_fields.to_string()).contains("version 2"));
+    assert!(refused(&folder, &without_fields.to_string()).contains("version 3"));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn what_is_no_model_is_refused() {
     let folder = Folder::new();
     assert_snapshot!(refused(&folder, ""), @"error: model.json: this is not a model file: EOF while parsing a value at line 1 column 0; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, "{}"), @r#"error: model.json: this is not a model file: its format is "", not "reticent-model""#);
-    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing an object at line 99 column 4; a model file is written by `reticent fit --out`");
+    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing an object at line 100 column 0; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, &MODEL.replace("reticent-model", "onnx")), @r#"error: model.json: this is not a model file: its format is "onnx", not "reticent-model""#);
     folder.remove("model.json");
     assert_snapshot!(folder.refuse(5, "show model.json"), @"error: model.json: reading the model: No such file or directory (os error 2)");
@@ -62,7 +62,7 @@ fn a_model_that_contradicts_itself_is_refused() {
     assert_snapshot!(refused(&folder, &MODEL.replace("\"column\": \"ward=south\"", "\"column\": \"ward=west\"")), @"error: model.json: the model file contradicts itself: its coefficients are not those of its schema");
     let mut classes = json(MODEL);
     classes["classes"] = serde_json::json!(["yes", "no"]);
-    assert_snapshot!(refused(&folder, &classes.to_string()), @"error: model.json: the model file contradicts itself: its classes are not the two of its schema");
+    assert_snapshot!(refused(&folder, &classes.to_string()), @"error: model.json: the model file contradicts itself: its classes are not those of its schema");
     let mut budget = json(MODEL);
     budget["certificate"]["epsilon"] = serde_json::json!(-1.0);
     assert_snapshot!(refused(&folder, &budget.to_string()), @"error: model.json: this is not a model file: epsilon must be a finite number above 0, not -1; a model file is written by `reticent fit --out`");
@@ -111,9 +111,9 @@ fn a_fitted_model_has_the_documented_parts() {
     let model = folder.json("model.json");
     assert_eq!(
         keys(&model),
-        ["format", "version", "task", "classes", "intercept", "coefficients", "schema", "certificate"]
+        ["format", "version", "task", "classes", "outputs", "schema", "certificate"]
     );
-    // The same layout as the one of version 1 that is kept here, name by name.
+    // The same layout as the one of version 2 that is kept here, name by name.
     let kept = json(MODEL);
     assert_eq!(keys(&model["certificate"]), keys(&kept["certificate"]));
     assert_eq!(model["schema"], kept["schema"]);
@@ -124,11 +124,11 @@ fn a_fitted_model_has_the_documented_parts() {
         }
     }
     let columns = |model: &Value| -> Vec<String> {
-        let all = model["coefficients"].as_array().expect("a list").clone();
+        let all = model["outputs"][0]["coefficients"].as_array().expect("a list").clone();
         all.iter().map(|one| one["column"].as_str().expect("a name").to_owned()).collect()
     };
     assert_eq!(columns(&model), columns(&kept));
-    assert!(number(&model["intercept"]).is_finite());
+    assert!(number(&model["outputs"][0]["intercept"]).is_finite());
     // Reading and showing it changes nothing.
     let text = folder.succeed("show model.json");
     assert!(text.contains(model["certificate"]["ledger"]["id"].as_str().expect("an id")), "{text}");

@@ -23,6 +23,7 @@ fn a_plan_is_printed() {
     let folder = Folder::new();
     assert_snapshot!(folder.succeed(PLAN), @r"
     Method: noisy-gd
+    Chosen because the target has two classes and features are private
     Privacy: epsilon 1 at delta 1e-6 (mu 0.236704)
     Protects: row:add-remove
     Public:
@@ -49,6 +50,7 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     folder.write("schema.toml", SCHEMA.replace("\n[target]", "rows = 40_000\n\n[target]"));
     assert_snapshot!(folder.succeed(PLAN), @r"
     Method: noisy-gd
+    Chosen because the target has two classes and features are private
     Privacy: epsilon 1 at delta 1e-6 (mu 0.236704)
     Protects: row:add-remove
     Public:
@@ -93,7 +95,7 @@ fn a_plan_asks_the_ledger_and_charges_nothing() {
     assert!(text.contains("\nthe ledger refuses: under row:add-remove the request costs mu"), "{text}");
     let result = json(&folder.succeed(&format!("{PLAN} --ledger l.ledger --json")));
     assert_eq!(keys(&result), ["plan", "ledger"]);
-    assert_eq!(keys(&result["plan"]), ["method", "claim", "releases", "public", "expectations"]);
+    assert_eq!(keys(&result["plan"]), ["method", "claim", "releases", "public", "expectations", "reason"]);
     assert_eq!(result["ledger"]["admits"], true);
     assert!(folder.files() == before, "a plan changes nothing");
 }

@@ -13,7 +13,7 @@ const PREDICT: &str = "predict --model model.json --data table.csv --out scored.
 /// Probability of `yes` for each row, from the numbers in the model file.
 pub(crate) fn by_hand(model: &serde_json::Value, table: &Table) -> Vec<f64> {
     let coefficient = |column: &str| {
-        let all = model["coefficients"].as_array().expect("a list");
+        let all = model["outputs"][0]["coefficients"].as_array().expect("a list");
         number(&all.iter().find(|one| one["column"] == column).expect("the column")["coefficient"])
     };
     let score = |row: &[String; 6]| {
@@ -23,7 +23,7 @@ pub(crate) fn by_hand(model: &serde_json::Value, table: &Table) -> Vec<f64> {
             "south" => coefficient("ward=south"),
             _ => coefficient("ward=other"),
         };
-        number(&model["intercept"])
+        number(&model["outputs"][0]["intercept"])
             + coefficient("age") * age
             + coefficient("dose") * dose
             + coefficient("symlog(dose)") * (1.0 + dose).ln()
