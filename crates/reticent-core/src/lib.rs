@@ -25,6 +25,7 @@ pub mod public_matrix;
 pub mod query;
 pub mod record;
 pub mod slope;
+mod spectral_bound;
 pub mod sum;
 
 pub mod noise;

@@ -1,6 +1,10 @@
 //! A public integer matrix with one row for each private label.
 
+use std::sync::OnceLock;
+
 use thiserror::Error;
+
+use crate::spectral_bound::largest_eigenvalue_bound;
 
 /// Largest coordinate in magnitude, and bound on the L2 norm of a row: `2^20`.
 pub const MATRIX_NORM_MAX: i32 = 1 << 20;
@@ -8,13 +12,24 @@ pub const MATRIX_NORM_MAX: i32 = 1 << 20;
 /// Rows of integers that a sum of labels is weighted with, and what they say about sensitivity.
 ///
 /// The bounds are computed from the integers when the matrix is made: nobody states them.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct PublicMatrix {
     columns: usize,
     values: Vec<i32>,
     row_norm_square: u64,
-    eigenvalue_bound: u64,
+    /// Sum of all squares: the trace of the Gram matrix.
+    trace: u64,
+    /// Found when it is first asked for: only party adjacency needs it.
+    eigenvalue_bound: OnceLock<u64>,
 }
+
+impl PartialEq for PublicMatrix {
+    fn eq(&self, other: &Self) -> bool {
+        (self.columns, &self.values) == (other.columns, &other.values)
+    }
+}
+
+impl Eq for PublicMatrix {}
 
 /// Integers that do not make a matrix within the bounds.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -57,9 +72,8 @@ impl PublicMatrix {
             }
             total += square;
         }
-        // The trace of the Gram matrix: the sum of its eigenvalues, none of them negative.
-        let eigenvalue_bound = u64::try_from(total).map_err(|_| MatrixError::Size)?;
-        Ok(Self { columns, values, row_norm_square: largest, eigenvalue_bound })
+        let trace = u64::try_from(total).map_err(|_| MatrixError::Size)?;
+        Ok(Self { columns, values, row_norm_square: largest, trace, eigenvalue_bound: OnceLock::new() })
     }
 
     /// Number of rows.
@@ -95,10 +109,12 @@ impl PublicMatrix {
         self.row_norm_square
     }
 
-    /// An integer that is certainly at least the largest eigenvalue of `matrixᵀ matrix`.
+    /// An integer that is certainly at least the largest eigenvalue of `matrixᵀ matrix`, and at least 1.
+    ///
+    /// Source: `spectral_bound.rs`, row F90 of `docs/formulas.md`.
     #[must_use]
     pub fn eigenvalue_bound(&self) -> u64 {
-        self.eigenvalue_bound
+        *self.eigenvalue_bound.get_or_init(|| largest_eigenvalue_bound(self.columns, &self.values, self.trace))
     }
 }
 
@@ -117,8 +133,8 @@ mod tests {
         let matrix = PublicMatrix::new(2, vec![3, 4, 0, -5, 1, 0]).expect("short rows");
         assert_eq!((matrix.rows(), matrix.row_norm_square()), (3, 25));
         assert_eq!(matrix.row(1), [0, -5]);
-        // Eigenvalues of ((10, 12), (12, 41)) are 6 and 45 up to a root.
-        assert!(matrix.eigenvalue_bound() >= 46);
+        // Eigenvalues of ((10, 12), (12, 41)) are 5.9 and 45.1.
+        assert!((46..=51).contains(&matrix.eigenvalue_bound()));
     }
 
     #[test]

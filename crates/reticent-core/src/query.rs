@@ -38,6 +38,31 @@ pub const GRAM_MULTIPLIER_MAX: u32 = 4096;
 /// Largest label of [`Map::MatrixProduct`] in magnitude.
 pub const MATRIX_LABEL_MAX: i32 = 1 << 20;
 
+/// Steps of a whole vote: a party's votes on one auxiliary row add up to at most this.
+pub const VOTE_STEPS: i32 = 1 << 12;
+
+/// Steps of one unit of weight in [`Map::PartyVectors`], and of one unit of penalty.
+pub const PARTY_STEPS: u32 = 1 << 20;
+
+/// Steps of one unit of weight in [`Map::PartyMinimum`].
+pub const MINIMUM_STEPS: u32 = 1 << 24;
+
+/// The gradient of the mean loss at a [`Map::PartyMinimum`] has at most the norm `1 / MINIMUM_TOLERANCE`, rounding included.
+pub const MINIMUM_TOLERANCE: u32 = 1 << 24;
+
+/// Most auxiliary rows of [`Map::PartyMinimum`]: rounding errors of the gradient stay far below the tolerance.
+pub const MINIMUM_ROWS_MAX: u64 = 1 << 20;
+
+/// How the votes of all parties on a row become its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VoteRule {
+    /// The class with most votes.
+    Majority,
+    /// The share of the votes of each class.
+    Soft,
+}
+
 /// Convex losses of a linear score of two classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -139,6 +164,31 @@ pub enum Map {
         /// Bound on the largest eigenvalue of `matrixᵀ matrix`; 0 while it is not known.
         eigenvalue: u64,
     },
+    /// One vector of weights a party, fitted to its votes on the rows of a public matrix and shortened to a bound.
+    PartyVectors {
+        /// Columns of the matrix, whose rows are features in steps of `2^-20`.
+        columns: u32,
+        /// 1 for two classes, else one a class.
+        outputs: u32,
+        /// Penalty of the fit in [`PARTY_STEPS`]; changes no sensitivity.
+        penalty: u32,
+        /// Bound on the L2 norm of a party's vector, in [`PARTY_STEPS`].
+        norm: u32,
+    },
+    /// The one minimum of logistic or softmax loss plus `penalty/2 ||w||²` on the rows of a public matrix, labelled by the
+    /// votes of all parties together; weights in [`MINIMUM_STEPS`].
+    PartyMinimum {
+        /// Columns of the matrix, whose rows are features in steps of `2^-20` of norm at most 1.
+        columns: u32,
+        /// 1 for two classes, else one a class.
+        outputs: u32,
+        /// How votes become labels.
+        rule: VoteRule,
+        /// Penalty on the mean loss in [`PARTY_STEPS`], at least 1.
+        penalty: u32,
+        /// Number of parties: public.
+        parties: u64,
+    },
     /// Usable rows, and those whose class the model gets right: two coordinates in steps of [`COUNT_STEP`].
     CorrectCount {
         /// Classes: two have one score, more have one each.
@@ -163,7 +213,12 @@ impl Map {
     /// Number of weights that score a row: none for plain sums.
     fn weights(&self, encoded: usize) -> usize {
         match *self {
-            Self::ClassCount { .. } | Self::Marginals { .. } | Self::Gram { .. } | Self::MatrixProduct { .. } => 0,
+            Self::ClassCount { .. }
+            | Self::Marginals { .. }
+            | Self::Gram { .. }
+            | Self::MatrixProduct { .. }
+            | Self::PartyVectors { .. }
+            | Self::PartyMinimum { .. } => 0,
             Self::Gradient { columns, .. } => columns as usize,
             Self::SoftmaxGradient { classes, columns } => classes as usize * columns as usize,
             Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
@@ -288,6 +343,12 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
             )?;
             range(rows <= ROWS_MAX_LIMIT && row_norm_square <= 1 << 48, "the size of a public matrix")
         }
+        Map::PartyVectors { norm, penalty, .. } => {
+            range((1..=1 << 30).contains(&norm) && penalty > 0, "the norm or the penalty of a party's vector")
+        }
+        Map::PartyMinimum { penalty, parties, .. } => {
+            range(penalty > 0 && (1..=ROWS_MAX_LIMIT).contains(&parties), "the penalty or the number of parties")
+        }
         Map::ClassCount { .. }
         | Map::Marginals { .. }
         | Map::Gradient { .. }
@@ -314,7 +375,9 @@ fn count_coordinates(map: &Map) -> u64 {
             let columns = u64::from(columns);
             columns * (columns + 1) / 2 + if cross > 0 { columns } else { 0 } + u64::from(square > 0)
         }
-        Map::MatrixProduct { columns, outputs, .. } => u64::from(outputs) * u64::from(columns),
+        Map::MatrixProduct { columns, outputs, .. }
+        | Map::PartyVectors { columns, outputs, .. }
+        | Map::PartyMinimum { columns, outputs, .. } => u64::from(outputs) * u64::from(columns),
         Map::ScoreHistogram { buckets } => 2 * u64::from(buckets),
     }
 }
@@ -379,7 +442,9 @@ impl SumQuery {
                 }
                 encoded
             }
-            Map::MatrixProduct { .. } => return Err(QueryError::Matrix),
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+                return Err(QueryError::Matrix);
+            }
             Map::ClassCount { .. }
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
@@ -394,23 +459,41 @@ impl SumQuery {
         Ok(Self { shape, public: PublicValues::Table { encoding, weights } })
     }
 
-    /// A question to labels that belong to the rows of a public matrix.
+    /// A question to labels or votes that belong to the rows of a public matrix.
     ///
     /// # Errors
     /// [`QueryError::Matrix`] when the matrix is not within the bounds of the shape, [`QueryError::Columns`] when it has
     /// other columns.
     pub fn of_matrix(shape: QueryShape, matrix: Arc<PublicMatrix>) -> Result<Self, QueryError> {
-        let Map::MatrixProduct { columns, rows, row_norm_square, eigenvalue, .. } = *shape.map() else {
-            return Err(QueryError::Matrix);
+        let rows_found = matrix.rows() as u64;
+        let (columns, within) = match *shape.map() {
+            Map::MatrixProduct { columns, rows, row_norm_square, eigenvalue, .. } => {
+                let within = matrix.row_norm_square() <= row_norm_square
+                    && (rows == 0 || rows == rows_found)
+                    && (eigenvalue == 0 || matrix.eigenvalue_bound() <= eigenvalue);
+                (columns, within)
+            }
+            Map::PartyVectors { columns, .. } => (columns, rows_found > 0),
+            // Every row of a public matrix has a norm of at most 2^20, which stands for 1.
+            Map::PartyMinimum { columns, .. } => (columns, (1..=MINIMUM_ROWS_MAX).contains(&rows_found)),
+            Map::ClassCount { .. }
+            | Map::Marginals { .. }
+            | Map::Gradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::Gram { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => return Err(QueryError::Matrix),
         };
         if columns as usize != matrix.columns() {
             return Err(QueryError::Columns { expected: columns as usize, found: matrix.columns() });
         }
-        let within = matrix.row_norm_square() <= row_norm_square
-            && matrix.rows() as u64 <= shape.rows_max
-            && (rows == 0 || rows == matrix.rows() as u64)
-            && (eigenvalue == 0 || matrix.eigenvalue_bound() <= eigenvalue);
-        if within { Ok(Self { shape, public: PublicValues::Matrix(matrix) }) } else { Err(QueryError::Matrix) }
+        if within && rows_found <= shape.rows_max {
+            Ok(Self { shape, public: PublicValues::Matrix(matrix) })
+        } else {
+            Err(QueryError::Matrix)
+        }
     }
 
     /// Size and sensitivity.
@@ -463,6 +546,8 @@ impl SumQuery {
                 encoding.contribution_step() / f64::from(SLOPE_MAX)
             }
             Map::Gram { .. } | Map::MatrixProduct { .. } => 1.0,
+            Map::PartyVectors { .. } => 1.0 / f64::from(PARTY_STEPS),
+            Map::PartyMinimum { .. } => 1.0 / f64::from(MINIMUM_STEPS),
         }
     }
 }

@@ -4,7 +4,9 @@
 //! `Debug`, `Display`, `Clone` or serialisation, and no way to read it: it becomes a [`Release`] in
 //! [`crate::session::Session::release`] or it is dropped.
 
-use crate::contribution::{CodedLabel, add_contribution, add_marginals, add_matrix_label, add_party_votes};
+use crate::contribution::{
+    CodedLabel, add_contribution, add_marginals, add_matrix_label, add_party_vector, add_party_votes, set_party_minimum,
+};
 use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
 use crate::query::SumQuery;
 
@@ -45,6 +47,17 @@ impl PartialSum {
     /// Adds the votes of one party: one a row of the query's public matrix and output, output after output of a row.
     pub fn add_party(&mut self, query: &SumQuery, votes: &[i32]) {
         add_party_votes(query, votes, &mut self.totals);
+    }
+
+    /// Adds the weights of one party, shortened to the query's bound.
+    pub fn add_party_vector(&mut self, query: &SumQuery, weights: &[i64]) {
+        add_party_vector(query, weights, &mut self.totals);
+    }
+
+    /// The minimum that all parties' votes determine. The caller answers for its distance from the exact minimum: the
+    /// gradient there has at most the norm that [`crate::query::MINIMUM_TOLERANCE`] says, for all votes.
+    pub fn set_party_minimum(&mut self, query: &SumQuery, weights: &[i64]) {
+        set_party_minimum(query, weights, &mut self.totals);
     }
 
     /// Adds the totals of one block that a kernel computed, of at most `2^36` rows. The kernel must equal [`add_contribution`] on every row.

@@ -161,7 +161,10 @@ impl MemoryEngine {
                     sum.add_row(query, LatticeRow { features: &row[..lattice.columns], step: *step }, *label);
                 }
             }
-            Map::Marginals { .. } | Map::MatrixProduct { .. } => unreachable!("answered without the lattice"),
+            Map::Marginals { .. }
+            | Map::MatrixProduct { .. }
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. } => unreachable!("answered without the lattice"),
         }
         sum
     }

@@ -1,6 +1,9 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
-use super::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, QueryShape, SLOPE_MAX};
+use super::{
+    COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, QueryShape, SLOPE_MAX,
+    VoteRule,
+};
 use crate::adjacency::{Adjacency, Relation};
 use crate::encoding::LATTICE_NORM_MAX;
 use crate::units::{L1Sensitivity, SensitivitySquared};
@@ -23,6 +26,8 @@ impl QueryShape {
     ///   matrix product:
     ///     label  m (high - low) max ||row||, sqrt(2) m high max ||row|| with an output a class;   add-remove, replace  none
     ///     party  (high - low) sqrt(rows · lambda), times sqrt(2) with an output a class
+    ///   vectors of parties:   party  2 norm                                                          other relations  none
+    ///   minimum of parties:   party  see [`party_minimum`]
     /// ```
     /// Guarantee: for tables that differ in one unit of `relation`, the exact sums differ by at most this, in L2.
     /// Source: derived at row F1 of `docs/formulas.md`.
@@ -34,6 +39,9 @@ impl QueryShape {
         }
         if let Map::MatrixProduct { .. } = self.map {
             return self.matrix_product_square(relation.adjacency).map(SensitivitySquared::new);
+        }
+        if let Map::PartyVectors { .. } | Map::PartyMinimum { .. } = self.map {
+            return self.party_square(relation.adjacency).map(SensitivitySquared::new);
         }
         let row_square = match relation.adjacency {
             Adjacency::AddRemove => self.row_norm_square(),
@@ -71,6 +79,8 @@ impl QueryShape {
             | Map::Gradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::MatrixProduct { .. }
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. }
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::SquaredError => return None,
@@ -94,7 +104,9 @@ impl QueryShape {
             Map::Gradient { .. } => SLOPE_ROW_SQUARE,
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
-            Map::MatrixProduct { .. } => unreachable!("has its own bound"),
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+                unreachable!("has its own bound")
+            }
         }
     }
 
@@ -118,7 +130,9 @@ impl QueryShape {
             // From c·x to -c·x.
             Map::Gradient { .. } | Map::SoftmaxGradient { .. } => 4 * self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Replace),
-            Map::MatrixProduct { .. } => unreachable!("has its own bound"),
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+                unreachable!("has its own bound")
+            }
         }
     }
 
@@ -136,7 +150,9 @@ impl QueryShape {
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
             Map::SoftmaxGradient { .. } => self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Label),
-            Map::MatrixProduct { .. } => unreachable!("has its own bound"),
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+                unreachable!("has its own bound")
+            }
         }
     }
 
@@ -191,6 +207,54 @@ impl QueryShape {
             Adjacency::Label => Some((2 * cross + square).max(with_row)),
             Adjacency::Party => None,
         }
+    }
+
+    fn party_square(&self, adjacency: Adjacency) -> Option<u128> {
+        match adjacency {
+            Adjacency::Party => {}
+            Adjacency::AddRemove | Adjacency::Replace | Adjacency::Label => return None,
+        }
+        let steps = match self.map {
+            Map::PartyVectors { norm, .. } => 2 * u128::from(norm),
+            Map::PartyMinimum { .. } => self.party_minimum(),
+            Map::ClassCount { .. }
+            | Map::Marginals { .. }
+            | Map::Gradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::Gram { .. }
+            | Map::MatrixProduct { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => return None,
+        };
+        steps.checked_mul(steps)
+    }
+
+    /// The most that the minimum on the lattice moves when one party's votes are replaced, in lattice steps.
+    ///
+    /// ```text
+    ///   F_a(w) = mean_i loss(w; x_i, a_i) + penalty/2 ||w||², ||x_i|| <= 1:  grad F_a - grad F_a' = mean_i (a'_i - a_i) x_iᵀ
+    ///   strong convexity:  ||w* - w*'|| <= max_i ||a_i - a'_i|| / penalty
+    ///     majority  ||a_i - a'_i|| <= sqrt(2) <= 2      soft  at most sqrt(2)/M <= 2/M      (2: as Hamm et al. state it)
+    ///   a computed minimum has a gradient of norm at most tau: it lies within tau/penalty of w*, on both sides
+    ///   rounding to the lattice:  |round s - round t| <= |s - t| + 1 in each of d coordinates
+    ///   in steps:  2 steps / (penalty M) + 2 tau steps / penalty + sqrt(d), each term rounded up
+    /// ```
+    /// Source: Hamm, Cao, Belkin 2016, Thm 1 and 3; the last two terms derived; row F92 of `docs/formulas.md`.
+    fn party_minimum(&self) -> u128 {
+        let Map::PartyMinimum { columns, outputs, rule, penalty, parties } = self.map else {
+            unreachable!("called for a minimum of parties only")
+        };
+        let sharing = match rule {
+            VoteRule::Majority => 1,
+            VoteRule::Soft => u128::from(parties),
+        };
+        let per_penalty = 2 * u128::from(MINIMUM_STEPS) * u128::from(PARTY_STEPS);
+        let penalty = u128::from(penalty);
+        per_penalty.div_ceil(penalty * sharing)
+            + per_penalty.div_ceil(penalty * u128::from(MINIMUM_TOLERANCE))
+            + ceil_sqrt(u128::from(columns) * u128::from(outputs))
     }
 
     fn matrix_product_square(&self, adjacency: Adjacency) -> Option<u128> {
