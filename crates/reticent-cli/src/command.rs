@@ -4,6 +4,7 @@ mod demo;
 mod evaluate;
 mod fit;
 mod ledger;
+mod party;
 mod plan;
 mod predict;
 mod schema;
@@ -32,6 +33,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Show(arguments) => show::run(arguments),
         Command::Ledger(command) => ledger::run(command),
         Command::Schema(command) => schema::run(command),
+        Command::Party(command) => party::run(command),
         Command::Demo(arguments) => demo::run(arguments),
     }
 }

@@ -10,5 +10,6 @@ pub mod evaluate;
 pub mod method;
 pub mod model;
 pub mod options;
+pub mod party;
 pub mod plan;
 pub mod public_fit;

@@ -1,3 +1,6 @@
 //! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been released.
 
 pub mod logistic_newton;
+pub mod noise_aware_map;
+pub mod public_design;
+pub mod soft_label_regression;

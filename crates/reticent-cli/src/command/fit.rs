@@ -1,8 +1,12 @@
 //! `reticent fit`: the main job.
 
+use std::path::Path;
+
+use reticent_core::engine::Engine;
 use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
+use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_fit::certificate::{Certificate, LedgerReference};
@@ -28,6 +32,19 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     let (engine, mut ledger) = read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref())?;
     let model = fit(&engine, &data_name(&arguments.data), prepared.as_ref(), &schema, &mut ledger)?;
 
+    let request = &arguments.request;
+    write_and_report(out, &arguments.out, &model, &ledger, request.delta, arguments.json)
+}
+
+/// Writes a model that was paid for, and says what it cost.
+pub(super) fn write_and_report(
+    out: OutputFile,
+    place: &Path,
+    model: &Model,
+    ledger: &LedgerFile,
+    delta: Delta,
+    as_json: bool,
+) -> Result<(), Failure> {
     let text = model.to_json();
     if let Err(failure) = out.write_and_finish(&text) {
         // It is paid for: rather on the terminal than lost.
@@ -35,11 +52,11 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
         return Err(failure);
     }
     let account = ledger.account()?;
-    if arguments.json {
+    if as_json {
         let document = json!({
-            "model": arguments.out,
+            "model": place,
             "certificate": model.certificate,
-            "ledger": report::account_json(ledger.path(), &account, Some(arguments.request.delta)),
+            "ledger": report::account_json(ledger.path(), &account, Some(delta)),
         });
         return files::print(&format!("{document:#}\n"));
     }
@@ -47,8 +64,8 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     files::print(&format!(
         "{}\nModel: {}\n{}",
         report::claim(certificate),
-        arguments.out.display(),
-        report::account(ledger.path(), &account, arguments.request.delta)
+        place.display(),
+        report::account(ledger.path(), &account, delta)
     ))
 }
 
@@ -63,6 +80,17 @@ pub(super) fn fit(
     if let Some(encoding) = prepared.encoding() {
         engine.prepare(encoding)?;
     }
+    pay_and_fit(engine, data, prepared, schema, ledger)
+}
+
+/// The same for any engine that is ready to answer.
+pub(super) fn pay_and_fit(
+    engine: &dyn Engine,
+    data: &str,
+    prepared: &dyn PreparedFit,
+    schema: &Schema,
+    ledger: &mut LedgerFile,
+) -> Result<Model, Failure> {
     let plan = prepared.plan();
     let paid = plan.request(data, schema);
 

@@ -1,0 +1,172 @@
+//! `reticent party`: votes of parties on public rows, and models from them.
+
+use std::path::Path;
+
+use reticent_core::schema::{Class, Schema, TargetKind};
+use reticent_curator::ledger_file::LedgerFile;
+use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, VotesError, file_fingerprint, is_party_name};
+use reticent_curator::public_table::PublicTable;
+use reticent_curator::source::{Need, TableSource};
+use reticent_fit::method::{self, PreparedFit};
+use reticent_fit::options::Options;
+use reticent_fit::party::{self, Auxiliary, Combiner, local};
+use reticent_fit::plan::PrivacyClaim;
+use serde_json::json;
+
+use super::{data_name, fit, ledger_beside, read_schema};
+use crate::args::{
+    BallotArguments, BallotRequest, PartyCommand, PartyFitArguments, PartyPlanArguments, PartyRequest, VoteArguments,
+};
+use crate::failure::Failure;
+use crate::files::OutputFile;
+use crate::{files, progress, report};
+
+pub(super) fn run(command: &PartyCommand) -> Result<(), Failure> {
+    match command {
+        PartyCommand::Ballot(arguments) => ballot(arguments),
+        PartyCommand::Vote(arguments) => vote(arguments),
+        PartyCommand::Plan(arguments) => plan(arguments),
+        PartyCommand::Fit(arguments) => combine(arguments),
+    }
+}
+
+/// The public side of a vote.
+struct Question {
+    schema: Schema,
+    classes: Vec<Class>,
+    auxiliary: Auxiliary,
+    ballot: Ballot,
+}
+
+impl Question {
+    fn read(request: &BallotRequest) -> Result<Self, Failure> {
+        let schema = read_schema(&request.schema)?;
+        let classes = match &schema.target().kind {
+            TargetKind::Classes(classes) => classes.clone(),
+            TargetKind::Bounds { .. } => {
+                let message = "parties vote on classes, and the schema's target has bounds; change [target] in the schema";
+                return Err(Failure::Usage(message.to_owned()));
+            }
+        };
+        let place = &request.auxiliary;
+        let fingerprint =
+            file_fingerprint(place).map_err(|error| Failure::input_output("reading the auxiliary rows", place, &error))?;
+        let table = read_rows(place, &schema, Need::Features)?;
+        let auxiliary = Auxiliary::new(&schema, table.rows().map(|(row, _)| row), fingerprint.clone())
+            .map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))?;
+        let ballot = Ballot::new(&classes, auxiliary.rows(), fingerprint);
+        Ok(Self { schema, classes, auxiliary, ballot })
+    }
+}
+
+fn read_rows(place: &Path, schema: &Schema, need: Need) -> Result<PublicTable, Failure> {
+    let source = TableSource::open(place, schema, need)?;
+    let bar = progress::reading(source.bytes_total());
+    let table = PublicTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
+    bar.finish_and_clear();
+    Ok(table)
+}
+
+fn check_party(name: &str) -> Result<(), Failure> {
+    if is_party_name(name) {
+        return Ok(());
+    }
+    let rule = "1 to 64 letters, digits, `.`, `_` or `-`, and no `.` in front";
+    Err(Failure::Usage(format!("--party {name:?} is not a name of a party: use {rule}")))
+}
+
+fn ballot(arguments: &BallotArguments) -> Result<(), Failure> {
+    check_party(&arguments.party)?;
+    let inputs = [arguments.ballot.schema.as_path(), &arguments.ballot.auxiliary];
+    let out = OutputFile::create_beside(&arguments.out, &inputs)?;
+    let question = Question::read(&arguments.ballot)?;
+    out.write_and_finish(&question.ballot.blank(&arguments.party))
+}
+
+/// Local training: nothing of it leaves the party but the votes, and those are for the combiner alone.
+fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
+    check_party(&arguments.party)?;
+    let inputs = [arguments.ballot.schema.as_path(), &arguments.ballot.auxiliary, &arguments.data];
+    let out = OutputFile::create_beside(&arguments.out, &inputs)?;
+    let question = Question::read(&arguments.ballot)?;
+    let own = read_rows(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
+    let labelled = own.labelled().map(|(row, class)| (row, class as usize));
+    let probabilities = local::vote(&question.auxiliary, question.classes.len(), labelled);
+    let form = if arguments.probabilities { VoteForm::Probabilities } else { VoteForm::Class };
+    out.write_and_finish(&question.ballot.write(&arguments.party, form, &probabilities))?;
+    files::print(&format!(
+        "Votes of {} on {} rows: {}\nNOT private by themselves: give them to the combiner that was agreed on, and to nobody else.\n",
+        arguments.party,
+        question.ballot.rows(),
+        arguments.out.display()
+    ))
+}
+
+fn read_roster(place: &Path) -> Result<Roster, Failure> {
+    let text = files::read_text(place, "list of parties")?;
+    Roster::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
+}
+
+fn prepare(request: &PartyRequest, question: &Question, roster: &Roster) -> Result<Box<dyn PreparedFit>, Failure> {
+    let combiner = Combiner::ALL.into_iter().find(|combiner| combiner.name() == request.combiner);
+    let combiner = combiner.expect("the parser knows the names");
+    let given = [("penalty", &request.penalty), ("norm", &request.norm)];
+    let given = given.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value)));
+    let options = given.fold(Options::default(), |options, (name, value)| options.with(name, value));
+    let schema = &question.schema;
+    let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);
+    let asked = party::PartyRequest {
+        fit: method::FitRequest { schema, claim: &claim, init: None, options: &options },
+        auxiliary: &question.auxiliary,
+        parties: roster.parties().len() as u64,
+    };
+    party::prepare(combiner, &asked).map_err(Failure::usage)
+}
+
+fn plan(arguments: &PartyPlanArguments) -> Result<(), Failure> {
+    let question = Question::read(&arguments.request.ballot)?;
+    let roster = read_roster(&arguments.request.parties)?;
+    let prepared = prepare(&arguments.request, &question, &roster)?;
+    let plan = prepared.plan();
+    if arguments.json {
+        return files::print(&format!("{:#}\n", json!({ "plan": plan })));
+    }
+    files::print(&report::plan(plan))
+}
+
+fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
+    let request = &arguments.request;
+    let beside = ledger_beside(&request.parties);
+    let inputs = [
+        request.ballot.schema.as_path(),
+        &request.ballot.auxiliary,
+        &request.parties,
+        &arguments.votes,
+        arguments.ledger.as_deref().unwrap_or(&beside),
+    ];
+    let out = OutputFile::create_beside(&arguments.out, &inputs)?;
+    let question = Question::read(&request.ballot)?;
+    let roster = read_roster(&request.parties)?;
+    let prepared = prepare(request, &question, &roster)?;
+    let named = arguments.ledger.as_deref().map(LedgerFile::open).transpose()?;
+    let relation = question.schema.relation();
+    let votes = PartyVotes::read(&arguments.votes, &roster, &question.ballot, relation.unit.clone())?;
+    let mut ledger = match named {
+        Some(ledger) => ledger,
+        None => LedgerFile::open_or_create(&beside, &[relation].into())?,
+    };
+    let data = data_name(&request.parties);
+    let model = fit::pay_and_fit(&votes, &data, prepared.as_ref(), &question.schema, &mut ledger)?;
+    fit::write_and_report(out, &arguments.out, &model, &ledger, request.delta, arguments.json)
+}
+
+impl From<VotesError> for Failure {
+    fn from(error: VotesError) -> Self {
+        match error {
+            VotesError::Read { .. } => Self::InputOutput(error.to_string()),
+            VotesError::Missing { .. } | VotesError::Stranger { .. } | VotesError::Malformed { .. } => {
+                Self::Data(error.to_string())
+            }
+        }
+    }
+}

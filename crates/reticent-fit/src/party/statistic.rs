@@ -1,0 +1,146 @@
+//! The noisy statistic: one release of `sum_i a_i d_i`, the votes times public vectors, then a noise-aware estimate.
+//!
+//! ```text
+//!   sensitivity in shares of votes:  ||sum_i delta_i d_i|| <= sqrt(n lambda_max(DᵀD)) / M for |delta_i| <= 1   (sqrt(2) with classes)
+//!   vectors:  d_i = S^-1/2 x_i, S = XᵀX/n:  then lambda_max(DᵀD) = n, and the noise in Xᵀ a has covariance n² S / (M mu)²
+//! ```
+//! Among all linear maps this covariance is the least, in every direction at once: a bound of `n²` on the largest
+//! eigenvalue of `n A XᵀX Aᵀ` says `(AᵀA)⁻¹ >= S` up to scale. So, unlike for single labels, there is nothing to trade off.
+//!
+//! Source: Hamm, Cao, Belkin 2016 for the setting; the statistic, its spectral bound and the whitening are derived in
+//! `docs/methods/party.md`, rows F91 and F93 of `docs/formulas.md`.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use faer::{Mat, MatRef, Side};
+use reticent_core::encoding::Encoding;
+use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
+use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery, VOTE_STEPS};
+use reticent_core::session::{Grant, Session};
+use reticent_math::noise_aware_map::{self, Prior, ResponseModel, Statistic};
+
+use super::auxiliary::integer_rows;
+use super::{Auxiliary, Combiner, PartyRequest, public};
+use crate::method::{FitError, Fitted, PreparedFit, outputs};
+use crate::plan::{Expectation, Plan, PlanError, plan_release};
+
+const NAME: &str = Combiner::NoisyStatistic.name();
+
+/// Directions whose share of the largest eigenvalue is below this are left out: nothing in the rows varies along them.
+const RANK_TOLERANCE: f64 = 1e-9;
+
+struct Prepared {
+    plan: Plan,
+    auxiliary: Auxiliary,
+    matrix: Arc<PublicMatrix>,
+    parties: f64,
+    outputs: usize,
+}
+
+/// Plans the one release.
+pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    let (schema, claim, auxiliary) = (request.fit.schema, request.fit.claim, request.auxiliary);
+    let outputs = outputs(schema);
+    let matrix = Arc::new(whitened_rows(auxiliary)?);
+    let map = Map::MatrixProduct {
+        columns: matrix.columns() as u32,
+        outputs: outputs as u32,
+        target: ProductTarget::Class,
+        label_low: 0,
+        label_high: VOTE_STEPS,
+        rows: matrix.rows() as u64,
+        row_norm_square: matrix.row_norm_square(),
+        eigenvalue: matrix.eigenvalue_bound(),
+    };
+    let shape = QueryShape::new(map, schema.privacy().unit.clone(), matrix.rows() as u64)?;
+    let purpose = "votes times auxiliary rows";
+    let release = plan_release(NAME, purpose, shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
+    let parties = request.parties as f64;
+    let root = (matrix.eigenvalue_bound() as f64 * matrix.rows() as f64).sqrt();
+    let expectations = vec![Expectation {
+        name: "noise of a mean vote",
+        value: release.noise_scale.get() as f64 / (f64::from(VOTE_STEPS) * parties * root),
+        meaning: "standard deviation along every direction of the auxiliary rows, in shares of the votes".to_owned(),
+    }];
+    let plan = Plan {
+        method: NAME,
+        claim: claim.clone(),
+        releases: vec![release],
+        public: public(request),
+        expectations,
+        reason: None,
+    };
+    Ok(Box::new(Prepared { plan, auxiliary: auxiliary.clone(), matrix, parties, outputs }))
+}
+
+/// `S^-1/2 x_i` in the basis of S, over the largest norm, as integers.
+fn whitened_rows(auxiliary: &Auxiliary) -> Result<PublicMatrix, PlanError> {
+    let (rows, columns) = (auxiliary.rows(), auxiliary.columns());
+    let features = MatRef::from_row_major_slice(auxiliary.features(), rows, columns);
+    let gram = features.transpose() * features * faer::Scale(1.0 / rows as f64);
+    let eigen = gram
+        .self_adjoint_eigen(Side::Lower)
+        .map_err(|_| PlanError::Parameter("the auxiliary rows are too badly scaled; check the bounds".to_owned()))?;
+    let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+    let floor = values.iter().copied().fold(0.0, f64::max) * RANK_TOLERANCE;
+    let kept: Vec<usize> = (0..columns).filter(|place| values[*place] > floor).collect();
+    let directions =
+        Mat::from_fn(columns, kept.len(), |column, place| eigen.U()[(column, kept[place])] / values[kept[place]].sqrt());
+    let whitened = features * &directions;
+    let by_row: Vec<f64> = (0..rows).flat_map(|row| whitened.row(row).iter().copied().collect::<Vec<_>>()).collect();
+    Ok(integer_rows(kept.len(), &by_row))
+}
+
+impl PreparedFit for Prepared {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn plan_mut(&mut self) -> &mut Plan {
+        &mut self.plan
+    }
+
+    fn encoding(&self) -> Option<&Arc<Encoding>> {
+        None
+    }
+
+    fn fit(
+        &self,
+        session: &mut Session<'_>,
+        grants: Vec<Grant>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Fitted, FitError> {
+        let grant = grants.into_iter().next().expect("the plan pays for one release");
+        let query = SumQuery::of_matrix(self.plan.releases[0].shape.clone(), self.matrix.clone())
+            .expect("the plan was made with this matrix");
+        let released = session.release(grant, &query)?;
+        progress();
+
+        let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
+        let (step, whole) = (1.0 / f64::from(MATRIX_NORM_MAX), f64::from(VOTE_STEPS) * self.parties);
+        let sums = released.values();
+        let vectors = Mat::from_fn(rows, columns, |row, column| step * f64::from(self.matrix.row(row)[column]));
+        let shares = Mat::from_fn(columns, self.outputs, |column, output| sums[output * columns + column] * step / whole);
+        let model = match self.outputs {
+            1 => ResponseModel::Logistic,
+            classes => ResponseModel::Multinomial { classes },
+        };
+        let features = MatRef::from_row_major_slice(self.auxiliary.features(), rows, self.auxiliary.columns());
+        let statistic = Statistic {
+            features,
+            rows: vectors.as_ref(),
+            released: shares.as_ref(),
+            noise: released.noise_standard_deviation * step / whole,
+            labels_per_row: self.parties,
+            square: None,
+        };
+        let prior = Prior::new(features, model, None);
+        let estimate =
+            noise_aware_map::fit(&statistic, model, &prior).map_err(|error| FitError::Numeric(error.to_string()))?;
+        let weights = (0..self.outputs).flat_map(|output| estimate.weights.col(output).iter().copied().collect::<Vec<_>>());
+        let size = estimate.covariance.nrows();
+        let covariance = (0..size * size).map(|place| estimate.covariance[(place / size, place % size)]).collect();
+        Ok(Fitted { encoding: self.auxiliary.encoding().clone(), weights: weights.collect(), covariance: Some(covariance) })
+    }
+}
