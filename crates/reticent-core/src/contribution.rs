@@ -5,9 +5,9 @@
 //! neighbours or the block it is read in. (In a matrix product the position names the public row that the label belongs to.)
 //! Slopes are the same on every machine; log losses use the platform's `exp`.
 
-use crate::encoding::{CODE_MAX, LATTICE_NORM_MAX, LatticeRow, SlotKind};
+use crate::encoding::{CODE_MAX, LATTICE_NORM_MAX, LatticeRow, SlotKind, norm_square};
 use crate::pass_weights::PassWeights;
-use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Map, ProductTarget, SumQuery, scores};
+use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, scores};
 use crate::slope::{sigmoid, slope, softmax_slopes};
 
 /// Label of a row as stored: a class index, or a number with the target's bounds mapped onto `-32767..=32767`, or
@@ -35,6 +35,12 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             let Some(class) = class_of(label, 2) else { return };
             let slope = slope(loss, score(weights, row), class as u8);
             add_scaled(totals, slope, row.features);
+        }
+        Map::ClippedGradient { clip, .. } => {
+            let Some(class) = class_of(label, 2) else { return };
+            let slope = slope(Loss::Logistic, score(weights, row), class as u8);
+            let largest = largest_slope(row.features, clip);
+            add_scaled(totals, slope.clamp(-largest, largest), row.features);
         }
         Map::SoftmaxGradient { classes, .. } => {
             let Some(class) = class_of(label, classes) else { return };
@@ -240,6 +246,17 @@ pub fn product_label(target: ProductTarget, label: CodedLabel) -> Option<i64> {
         (ProductTarget::Class, 0) => Some(-i64::from(LATTICE_NORM_MAX)),
         (ProductTarget::Class, 1) => Some(i64::from(LATTICE_NORM_MAX)),
         (ProductTarget::Class, _) => None,
+    }
+}
+
+/// The largest slope whose product with a row is no longer than `clip`, at most [`SLOPE_MAX`]:
+/// `slope² · sum features² <= clip²`, as an integer fact.
+#[must_use]
+pub fn largest_slope(features: &[i16], clip: u32) -> i32 {
+    match u64::from(clip).pow(2).checked_div(norm_square(features)) {
+        // A whole number's square is at most a quotient when it is at most the quotient's whole part.
+        Some(quotient) => i32::try_from(quotient.isqrt()).unwrap_or(SLOPE_MAX).min(SLOPE_MAX),
+        None => SLOPE_MAX,
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::adjacency::PrivacyUnit;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, LATTICE_NORM_MAX};
 use crate::pass_weights::PassWeights;
 use crate::public_matrix::PublicMatrix;
 
@@ -19,6 +19,9 @@ use crate::public_matrix::PublicMatrix;
 ///
 /// 11 bits, because 32 products with coordinates up to 32767 then fit an i32.
 pub const SLOPE_MAX: i32 = 2048;
+
+/// `2048 · 32767`: the largest norm of a slope times a lattice row.
+pub const GRADIENT_NORM_MAX: u32 = SLOPE_MAX as u32 * LATTICE_NORM_MAX as u32;
 
 /// Steps that one counted row adds: counts are kept on a fine lattice so that the noise scale can be fine too.
 pub const COUNT_STEP: i64 = 1 << 20;
@@ -113,6 +116,14 @@ pub enum Map {
         loss: Loss,
         /// Encoded columns, the intercept among them.
         columns: u32,
+    },
+    /// Logistic slope times the lattice row, with the slope brought toward zero until the product is no longer than `clip`:
+    /// the gradient of *each row* is clipped, in integers. One coordinate a column.
+    ClippedGradient {
+        /// Encoded columns, the intercept among them.
+        columns: u32,
+        /// Bound on the norm of a row's product, in lattice units: 1 to `2048 · 32767`, where nothing is clipped.
+        clip: u32,
     },
     /// Softmax probabilities minus the class indicator, times the lattice row: `classes · columns` coordinates, class after
     /// class.
@@ -219,7 +230,7 @@ impl Map {
             | Self::MatrixProduct { .. }
             | Self::PartyVectors { .. }
             | Self::PartyMinimum { .. } => 0,
-            Self::Gradient { columns, .. } => columns as usize,
+            Self::Gradient { columns, .. } | Self::ClippedGradient { columns, .. } => columns as usize,
             Self::SoftmaxGradient { classes, columns } => classes as usize * columns as usize,
             Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
             Self::CorrectCount { classes } | Self::LogLoss { classes } => scores(classes) * encoded,
@@ -330,6 +341,9 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
             Err(QueryError::Classes(classes))
         }
         Map::Marginals { classes: 1, .. } => Err(QueryError::Classes(1)),
+        Map::ClippedGradient { clip, .. } => {
+            range((1..=GRADIENT_NORM_MAX).contains(&clip), "the bound on a row's gradient")
+        }
         Map::Gram { columns, diagonal, off_diagonal, cross, square, .. } => {
             range(columns > 0, "the number of columns")?;
             let multipliers = [diagonal, off_diagonal, cross, square];
@@ -369,7 +383,7 @@ fn count_coordinates(map: &Map) -> u64 {
         Map::Marginals { classes, numeric, categories, .. } => {
             u64::from(classes) + u64::from(categories) + 2 * u64::from(numeric)
         }
-        Map::Gradient { columns, .. } => u64::from(columns),
+        Map::Gradient { columns, .. } | Map::ClippedGradient { columns, .. } => u64::from(columns),
         Map::SoftmaxGradient { classes, columns } => u64::from(classes) * u64::from(columns),
         Map::Gram { columns, cross, square, .. } => {
             let columns = u64::from(columns);
@@ -427,9 +441,10 @@ impl SumQuery {
     pub fn new(shape: QueryShape, encoding: Arc<Encoding>, weights: PassWeights) -> Result<Self, QueryError> {
         let encoded = encoding.coding().columns().len();
         let columns = match *shape.map() {
-            Map::Gradient { columns, .. } | Map::SoftmaxGradient { columns, .. } | Map::Gram { columns, .. } => {
-                columns as usize
-            }
+            Map::Gradient { columns, .. }
+            | Map::ClippedGradient { columns, .. }
+            | Map::SoftmaxGradient { columns, .. }
+            | Map::Gram { columns, .. } => columns as usize,
             Map::Marginals { numeric, categorical, categories, .. } => {
                 let (found_numeric, found_categorical) = encoding.coding().numeric_and_categorical_slots();
                 let found_categories = encoded - 1 - found_numeric;
@@ -479,6 +494,7 @@ impl SumQuery {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::CorrectCount { .. }
@@ -541,7 +557,7 @@ impl SumQuery {
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
             Map::LogLoss { .. } => 1.0 / LOG_LOSS_STEP as f64,
-            Map::Gradient { .. } | Map::SoftmaxGradient { .. } => {
+            Map::Gradient { .. } | Map::ClippedGradient { .. } | Map::SoftmaxGradient { .. } => {
                 let encoding = self.encoding().expect("a gradient is asked of a table");
                 encoding.contribution_step() / f64::from(SLOPE_MAX)
             }
@@ -556,7 +572,6 @@ impl SumQuery {
 mod tests {
     use super::*;
     use crate::adjacency::{Adjacency, Relation};
-    use crate::encoding::LATTICE_NORM_MAX;
     use crate::units::SensitivitySquared;
 
     fn shape(map: Map) -> QueryShape {

@@ -153,6 +153,7 @@ impl MemoryEngine {
                 sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers));
             }
             Map::ClassCount { .. }
+            | Map::ClippedGradient { .. }
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }

@@ -19,7 +19,7 @@ impl QueryShape {
     /// ```text
     ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
     ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots
-    ///              ||slope · row|| <= 2048 · 32767       ||softmax slope · row||² <= 2 (2048 · 32767)²
+    ///              ||slope · row|| <= 2048 · 32767, or <= clip       ||softmax slope · row||² <= 2 (2048 · 32767)²
     ///              Gram: see [`gram`]
     ///   a unit of m rows, with one row's norm at most b, and |b - b'| the most that one row can move:
     ///     add-remove  m b        replace  m |b - b'|        label  m |b - b'| over labels only        party  none
@@ -77,6 +77,7 @@ impl QueryShape {
             },
             Map::Marginals { .. }
             | Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::MatrixProduct { .. }
             | Map::PartyVectors { .. }
@@ -102,6 +103,7 @@ impl QueryShape {
                 COUNT_SQUARE * whole + COUNT_SQUARE / 2 * u128::from(numeric)
             }
             Map::Gradient { .. } => SLOPE_ROW_SQUARE,
+            Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
             Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
@@ -128,7 +130,9 @@ impl QueryShape {
                 2 * COUNT_SQUARE * whole + COUNT_SQUARE * 13 / 10 * u128::from(numeric)
             }
             // From c·x to -c·x.
-            Map::Gradient { .. } | Map::SoftmaxGradient { .. } => 4 * self.row_norm_square(),
+            Map::Gradient { .. } | Map::ClippedGradient { .. } | Map::SoftmaxGradient { .. } => {
+                4 * self.row_norm_square()
+            }
             Map::Gram { .. } => self.gram(Adjacency::Replace),
             Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
                 unreachable!("has its own bound")
@@ -145,6 +149,8 @@ impl QueryShape {
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
             // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
             Map::Gradient { loss: Loss::Logistic, .. } => self.row_norm_square(),
+            // min(s, t)·x to -min(2048 - s, t)·x with t ||x|| <= clip: together at most 2048 and at most 2t.
+            Map::ClippedGradient { .. } => SLOPE_ROW_SQUARE.min(4 * self.row_norm_square()),
             // min(1, e^z) to -min(1, e^-z): at z = 0 from 1 to -1.
             Map::Gradient { loss: Loss::TwoSidedExponential, .. } => 4 * self.row_norm_square(),
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
@@ -220,6 +226,7 @@ impl QueryShape {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::MatrixProduct { .. }

@@ -32,6 +32,9 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::CorrectCount { classes: 3 },
         Map::LogLoss { classes: 3 },
         Map::SquaredError,
+        Map::ClippedGradient { columns: COLUMNS as u32, clip: 7_777_777 },
+        Map::ClippedGradient { columns: COLUMNS as u32, clip: 2048 * 32767 },
+        Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 },
     ];
     let query = |map: Map| {
         let scores = match map {
@@ -185,6 +188,25 @@ proptest! {
         let (mine, theirs) = (voted(&votes), voted(&votes[votes.len() / 2..]));
         prop_assert!(distance_square(&mine, &theirs) <= bound(&query, Adjacency::Party));
     }
+}
+
+/// Clipping each row keeps the direction of its gradient, and takes only what is too long, to the whole slope below.
+#[test]
+fn a_clipped_gradient_is_the_gradient_with_a_smaller_slope() {
+    let mut weights = vec![0.0; COLUMNS];
+    weights[0] = -100.0;
+    let queries = queries(&weights);
+    let clip = 7_777_777u128;
+    let row = |length: i16| ([length, 0, -length / 2, 0, 0, 0, 0, 0].to_vec(), 1.0f32);
+    let [plain, clipped] = [1, 14].map(|query| contribution(&queries[query], &row(20_000), 1));
+    let (long, short) = (plain[0].unsigned_abs(), clipped[0].unsigned_abs());
+    assert!(short < long && plain[0].signum() == clipped[0].signum());
+    assert_eq!(plain[0] * clipped[2], plain[2] * clipped[0], "one direction");
+    let (norm, one_slope) = (clipped.iter().map(|value| value.unsigned_abs().pow(2)).sum::<u128>(), 22_361u128);
+    assert!(norm <= clip.pow(2) && norm > (clip - one_slope).pow(2));
+    // A short row is left alone.
+    let [plain, clipped] = [1, 14].map(|query| contribution(&queries[query], &row(2000), 1));
+    assert_eq!(plain, clipped);
 }
 
 /// The bounds are not vacuous: each is reached, or nearly so, by some row.
