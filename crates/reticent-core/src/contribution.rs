@@ -151,23 +151,30 @@ pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals:
         unreachable!("called for matrix products only")
     };
     let matrix = query.matrix().expect("a matrix product has a matrix");
-    let (output, value) = if outputs > 1 {
-        let Some(class) = class_of(label, outputs) else { return };
-        (class, label_high)
-    } else {
-        let value = match (target, label) {
-            (_, UNUSABLE_LABEL) => 0,
-            (ProductTarget::Number, label) => i32::from(label).clamp(label_low, label_high),
-            (ProductTarget::Class, 0) => label_low,
-            (ProductTarget::Class, 1) => label_high,
-            (ProductTarget::Class, _) => 0,
+    let weights = matrix.row(row);
+    // Every output is added to, whatever the label: neither time nor memory access depends on it.
+    for (output, totals) in totals.chunks_exact_mut(matrix.columns()).enumerate() {
+        let value = if outputs > 1 {
+            label_high * is(label, output as i32)
+        } else {
+            match target {
+                ProductTarget::Number => {
+                    i32::from(label).clamp(label_low, label_high) * (1 - is(label, i32::from(UNUSABLE_LABEL)))
+                }
+                ProductTarget::Class => label_low * is(label, 0) + label_high * is(label, 1),
+            }
         };
-        (0, value)
-    };
-    let totals = &mut totals[output * matrix.columns()..][..matrix.columns()];
-    for (total, weight) in totals.iter_mut().zip(matrix.row(row)) {
-        *total += i128::from(value) * i128::from(*weight);
+        for (total, weight) in totals.iter_mut().zip(weights) {
+            *total += i128::from(value) * i128::from(*weight);
+        }
     }
+}
+
+/// 1 where a label is this number, else 0, by arithmetic: the top bit of `x | -x` is set for every `x` but 0.
+#[inline]
+fn is(label: CodedLabel, number: i32) -> i32 {
+    let apart = i32::from(label) ^ number;
+    1 ^ ((apart | apart.wrapping_neg()) as u32 >> 31) as i32
 }
 
 /// Adds the votes of one party times the rows of the public matrix. Whatever the votes are, each counts as clamped to the

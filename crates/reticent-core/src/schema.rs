@@ -496,7 +496,8 @@ impl Problems {
     }
 
     fn check_columns_against_each_other(&mut self, parts: &SchemaParts) {
-        if parts.features.is_empty() {
+        // Who holds labels alone, for others' features, has no feature to list.
+        if parts.features.is_empty() && parts.privacy.adjacency != Adjacency::Label {
             let message = "names no feature; add a line for each column to learn from, \
                            for example age = { bounds = [0, 100] }";
             self.add("features", message);

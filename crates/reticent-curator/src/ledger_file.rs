@@ -126,6 +126,46 @@ impl LedgerFile {
         read_entries(&reading, &self.path, self.wait)
     }
 
+    /// The answer that is kept under the name of a question, if there is one.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] when the file cannot be read.
+    pub fn kept_answer(&self, query: &str) -> Result<Option<String>, LedgerFileError> {
+        let reading = self.connection.unchecked_transaction().map_err(|source| self.database(source))?;
+        read_account(&reading, &self.path, self.wait)?;
+        read_answer(&reading, query).map_err(|source| self.database(source))
+    }
+
+    /// Keeps the answer to a question, which entry `entry` paid for, and returns what is kept: an earlier answer to the same
+    /// question is never replaced. On disk when this returns.
+    ///
+    /// The first answer makes the file one of format 2, which earlier releases leave alone.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] when the file cannot be written.
+    pub fn keep_answer(&mut self, query: &str, entry: u64, answer: &str) -> Result<String, LedgerFileError> {
+        let (path, wait) = (&self.path, self.wait);
+        let database = |source| LedgerFileError::from_database(path, wait, source);
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
+        read_account(&transaction, path, wait)?;
+        if let Some(kept) = read_answer(&transaction, query).map_err(database)? {
+            return Ok(kept);
+        }
+        let keep = || {
+            if read_pragma(&transaction, "user_version")? < FORMAT {
+                transaction.execute_batch(ANSWERS)?;
+                transaction.execute_batch(&answer_triggers())?;
+                transaction.pragma_update(None, "user_version", FORMAT)?;
+            }
+            let entry = i64::try_from(entry).expect("entries are numbered from 1");
+            transaction.execute("INSERT INTO answer VALUES (?1, ?2, ?3)", params![query, entry, answer])
+        };
+        keep().map_err(database)?;
+        transaction.commit().map_err(database)?;
+        Ok(answer.to_owned())
+    }
+
     /// Name of this ledger: 32 hexadecimal digits, drawn when it was made; a copy of the file has the same.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -218,7 +258,7 @@ fn write_draft(
         assert!(make_durable(&connection)?, "nobody else knows the draft's name");
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", FORMAT)?;
+        transaction.pragma_update(None, "user_version", FORMAT_WITHOUT_ANSWERS)?;
         transaction.execute_batch(TABLES)?;
         transaction.execute(&format!("INSERT INTO ledger VALUES (1, ?1, {NOW})"), params![id])?;
         for relation in promised {
@@ -341,7 +381,8 @@ fn read_sound(connection: &Connection, path: &Path, wait: Duration) -> Result<St
     if finding != "ok" {
         return Err(damaged(finding));
     }
-    if read_definitions(&reading).map_err(database)? != expected_definitions().map_err(database)? {
+    let format = read_pragma(&reading, "user_version").map_err(database)?;
+    if read_definitions(&reading).map_err(database)? != expected_definitions(format).map_err(database)? {
         return Err(damaged("its tables are not those of the format".to_owned()));
     }
     read_account(&reading, path, wait)?;
@@ -355,10 +396,14 @@ fn read_definitions(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
-fn expected_definitions() -> rusqlite::Result<Vec<String>> {
+fn expected_definitions(format: i32) -> rusqlite::Result<Vec<String>> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(TABLES)?;
     connection.execute_batch(&triggers())?;
+    if format > FORMAT_WITHOUT_ANSWERS {
+        connection.execute_batch(ANSWERS)?;
+        connection.execute_batch(&answer_triggers())?;
+    }
     read_definitions(&connection)
 }
 
@@ -461,6 +506,18 @@ fn insert_entry(
     Ok(u64::try_from(id).expect("the table numbers its rows from 1"))
 }
 
+fn read_answer(transaction: &Transaction<'_>, query: &str) -> rusqlite::Result<Option<String>> {
+    if read_pragma(transaction, "user_version")? <= FORMAT_WITHOUT_ANSWERS {
+        return Ok(None);
+    }
+    let mut statement = transaction.prepare_cached("SELECT release FROM answer WHERE query = ?1")?;
+    match statement.query_row([query], |row| row.get(0)) {
+        Ok(answer) => Ok(Some(answer)),
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn insert_budget(transaction: &Transaction<'_>, budget: Budget) -> rusqlite::Result<()> {
     let insert = format!("INSERT INTO budget VALUES (1, ?1, ?2, {NOW})");
     transaction.execute(&insert, params![budget.epsilon.get(), budget.delta.get()])?;
@@ -551,8 +608,10 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// `Retc` in ASCII, in the header of the file.
 const APPLICATION_ID: i32 = 0x5265_7463;
 
-/// The format that this release reads and writes.
-const FORMAT: i32 = 1;
+/// The newest format that this release reads, and the one of a ledger that keeps answers.
+const FORMAT: i32 = 2;
+/// The format of a ledger without answers.
+const FORMAT_WITHOUT_ANSWERS: i32 = 1;
 
 /// UTC, to the second.
 const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')";
@@ -586,6 +645,15 @@ CREATE TABLE charge (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// Answers to questions of other organisations, by the name of the question: asked again, they cost nothing.
+const ANSWERS: &str = "
+CREATE TABLE answer (
+    query TEXT NOT NULL PRIMARY KEY CHECK (length(query) = 64),
+    entry INTEGER NOT NULL REFERENCES entry (id),
+    release TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
 /// Whether the entries are 1 to n without a gap, none was ever removed, and each is charged in every promised relation.
 const COMPLETE: &str = "
 SELECT (SELECT count(*) FROM ledger) = 1
@@ -597,15 +665,20 @@ SELECT (SELECT count(*) FROM ledger) = 1
 
 /// A ledger only grows. This stops a slip in somebody's SQL, not an enemy: who can write the file can drop a trigger.
 fn triggers() -> String {
-    let refuse = |table: &str, action: &str| {
-        format!(
-            "CREATE TRIGGER {table}_no_{action} BEFORE {action} ON {table} \
-             BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;"
-        )
-    };
     let kept = ["ledger", "budget", "promise", "entry", "charge"];
-    let changes = kept.iter().flat_map(|table| ["UPDATE", "DELETE"].map(|action| refuse(table, action)));
+    let changes = kept.iter().flat_map(|table| ["UPDATE", "DELETE"].map(|action| refusing(table, action)));
     // What is promised is fixed when the ledger is made: a later promise would not cover earlier entries.
-    let additions = ["ledger", "promise"].map(|table| refuse(table, "INSERT"));
+    let additions = ["ledger", "promise"].map(|table| refusing(table, "INSERT"));
     changes.chain(additions).collect()
+}
+
+fn answer_triggers() -> String {
+    ["UPDATE", "DELETE"].map(|action| refusing("answer", action)).concat()
+}
+
+fn refusing(table: &str, action: &str) -> String {
+    format!(
+        "CREATE TRIGGER {table}_no_{action} BEFORE {action} ON {table} \
+         BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;"
+    )
 }

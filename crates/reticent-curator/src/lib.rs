@@ -17,4 +17,9 @@ pub mod party_votes;
 pub mod public_table;
 pub mod table;
 
+pub mod identified_rows;
+pub mod label_engine;
+pub mod label_measure;
+pub mod weights_file;
+
 pub mod ledger_file;

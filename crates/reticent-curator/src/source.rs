@@ -48,6 +48,8 @@ pub struct Row<'a> {
     /// A row without a key must contribute nothing: whose it is cannot be told, so it could exceed somebody's cap. Its
     /// label is therefore unusable. A whole number has the same key in a text and in a Parquet table.
     pub unit: Option<&'a [u8]>,
+    /// Event id, trimmed, when the table was opened for one ([`TableSource::open_with_ids`]); none when the row has none.
+    pub id: Option<&'a [u8]>,
 }
 
 /// A table whose header or footer fits the schema, with no row read yet.
@@ -64,7 +66,27 @@ impl TableSource {
     /// # Errors
     /// [`SourceError`] when the file cannot be read or does not fit the schema.
     pub fn open(path: &Path, schema: &Schema, need: Need) -> Result<Self, SourceError> {
-        let wanted = wanted_columns(schema, need);
+        Self::open_wanted(path, schema, need, wanted_columns(schema, need), false)
+    }
+
+    /// The same, with a column of event ids that the schema need not name.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file cannot be read or does not fit the schema, or has no such column.
+    pub fn open_with_ids(path: &Path, schema: &Schema, need: Need, id_column: &str) -> Result<Self, SourceError> {
+        let mut wanted = wanted_columns(schema, need);
+        wanted.push(WantedColumn { name: id_column, role: Role::Key, needed_by: "--id names as the event id" });
+        Self::open_wanted(path, schema, need, wanted, true)
+    }
+
+    fn open_wanted(
+        path: &Path,
+        schema: &Schema,
+        need: Need,
+        wanted: Vec<WantedColumn<'_>>,
+        with_ids: bool,
+    ) -> Result<Self, SourceError> {
+        let id_slot = with_ids.then(|| wanted.len() - 1);
         let (table, bytes_total) = match compression::open(path)? {
             (Opened::Text(stream), bytes_total) => {
                 let mut table = CsvTable::new(path, stream, schema.table().delimiter);
@@ -79,7 +101,7 @@ impl TableSource {
                 (Table::Parquet(Box::new(table)), bytes_total)
             }
         };
-        Ok(Self { bytes_total, table, assembler: RowAssembler::new(schema, need) })
+        Ok(Self { bytes_total, table, assembler: RowAssembler::new(schema, need, id_slot) })
     }
 
     /// Size of the file in bytes, for a progress display; 0 when it is a pipe.
@@ -139,7 +161,7 @@ pub(crate) enum Role {
     Number,
     /// A categorical feature, or a target with classes.
     Word,
-    /// The privacy unit.
+    /// The privacy unit, or the event id.
     Key,
 }
 
@@ -204,18 +226,21 @@ struct RowAssembler {
     features: Vec<FeatureReader>,
     target: Option<TargetReader>,
     keys: Option<KeyReader>,
+    /// Slot of the event id, and how it is read.
+    ids: Option<(usize, KeyReader)>,
     cells: Vec<Cell>,
 }
 
 impl RowAssembler {
-    fn new(schema: &Schema, need: Need) -> Self {
+    fn new(schema: &Schema, need: Need, id_slot: Option<usize>) -> Self {
         let features = schema.feature_readers();
         let cells = vec![Cell::Number(0.0); features.len()];
         let (target, keys) = match need {
             Need::Features => (None, None),
             Need::FeaturesAndTarget => (Some(schema.target_reader()), KeyReader::of(schema)),
         };
-        Self { features, target, keys, cells }
+        let ids = id_slot.map(|slot| (slot, KeyReader::reading(schema)));
+        Self { features, target, keys, ids, cells }
     }
 
     #[inline]
@@ -232,22 +257,26 @@ impl RowAssembler {
                 label = Label::Unusable;
             }
         }
-        row(Row { cells: &self.cells, label, unit });
+        let id = self.ids.as_ref().and_then(|(slot, ids)| ids.key(raw.value(*slot)));
+        row(Row { cells: &self.cells, label, unit, id });
     }
 }
 
-/// Reads the key of the privacy unit.
+/// Reads the key of the privacy unit, or an event id.
 struct KeyReader {
     missing: Vec<Vec<u8>>,
 }
 
 impl KeyReader {
     fn of(schema: &Schema) -> Option<Self> {
-        let missing = || schema.table().missing.iter().map(|spelling| spelling.as_bytes().to_vec()).collect();
         match &schema.privacy().unit {
             PrivacyUnit::Row => None,
-            PrivacyUnit::Column { .. } => Some(Self { missing: missing() }),
+            PrivacyUnit::Column { .. } => Some(Self::reading(schema)),
         }
+    }
+
+    fn reading(schema: &Schema) -> Self {
+        Self { missing: schema.table().missing.iter().map(|spelling| spelling.as_bytes().to_vec()).collect() }
     }
 
     fn key<'a>(&self, raw: RawValue<'a>) -> Option<&'a [u8]> {

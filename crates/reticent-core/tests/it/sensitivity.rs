@@ -228,3 +228,40 @@ fn the_gradient_bound_is_tight() {
     let other = contribution(query, &longest(1), 1);
     assert_eq!(distance_square(&added, &other), bound(query, Adjacency::Label));
 }
+
+/// What a matrix product adds is what its definition says, although the code does not branch on the label.
+#[test]
+fn a_label_is_multiplied_as_defined() {
+    let matrix = Arc::new(PublicMatrix::new(2, vec![3, -4]).expect("short rows"));
+    let (label_low, label_high) = (-4, 5);
+    for target in [ProductTarget::Number, ProductTarget::Class] {
+        for outputs in [1u32, 3] {
+            let map = Map::MatrixProduct {
+                columns: 2,
+                outputs,
+                target,
+                label_low: if outputs > 1 { 0 } else { label_low },
+                label_high,
+                rows: 1,
+                row_norm_square: 25,
+                eigenvalue: 0,
+            };
+            let shape = QueryShape::new(map, PrivacyUnit::Row, 10).expect("small");
+            let query = SumQuery::of_matrix(shape, matrix.clone()).expect("within its bounds");
+            for label in i16::MIN..=i16::MAX {
+                let mut sum = PartialSum::zero(&query);
+                sum.add_label(&query, 0, label);
+                let factor = |output: u32| match (outputs, target) {
+                    (3, _) if i32::from(label) == output as i32 => label_high,
+                    (3, _) => 0,
+                    (_, _) if label == i16::MIN => 0,
+                    (_, ProductTarget::Number) => i32::from(label).clamp(label_low, label_high),
+                    (_, ProductTarget::Class) => [label_low, label_high].get(label as usize).copied().unwrap_or(0),
+                };
+                let expected: Vec<i128> =
+                    (0..outputs).flat_map(|output| [3, -4].map(|weight| i128::from(weight * factor(output)))).collect();
+                assert_eq!(reveal(sum), expected, "{label} of {outputs} outputs");
+            }
+        }
+    }
+}

@@ -79,6 +79,37 @@ impl CsvTable {
     }
 }
 
+/// One record of a file whose rows are public, with all its fields.
+pub(crate) struct PublicRecord<'a>(&'a Record);
+
+impl PublicRecord<'_> {
+    /// Number of fields; none when the record is longer than is read.
+    pub(crate) fn fields(&self) -> Option<usize> {
+        (!self.0.is_cut).then_some(self.0.fields)
+    }
+
+    /// A field, trimmed.
+    pub(crate) fn field(&self, field: usize) -> &[u8] {
+        self.0.field(field).unwrap_or_default().trim_ascii()
+    }
+}
+
+impl CsvTable {
+    /// Hands every remaining record of a public file to `visit`, with up to `fields_max` fields, until it fails.
+    pub(crate) fn for_each_public<E: From<SourceError>>(
+        mut self,
+        fields_max: usize,
+        progress: &mut dyn FnMut(u64),
+        mut visit: impl FnMut(&PublicRecord<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while self.record.read(&mut self.tokenizer, &mut self.stream, fields_max)? {
+            visit(&PublicRecord(&self.record))?;
+            progress(self.stream.bytes_read());
+        }
+        Ok(())
+    }
+}
+
 /// One record as the slots of a row: private.
 pub(crate) struct CsvRow<'a> {
     record: &'a Record,

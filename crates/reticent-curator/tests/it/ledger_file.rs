@@ -242,13 +242,13 @@ fn a_ledger_of_a_later_format_is_left_alone() {
     let home = Home::with_entries(2);
     let other = Connection::open(&home.ledger).expect("a database");
     let mut open_before = LedgerFile::open(&home.ledger).expect("still known");
-    other.pragma_update(None, "user_version", 2).expect("a setting");
+    other.pragma_update(None, "user_version", 3).expect("a setting");
     drop(other);
     let before = fs::read(&home.ledger).expect("there");
     let error = LedgerFile::open(&home.ledger).expect_err("later format");
-    assert!(matches!(error, LedgerFileError::Newer { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, LedgerFileError::Newer { found: 3, known: 2, .. }), "{error}");
     let error = open_before.charge(&tick("x")).expect_err("changed under its feet");
-    assert!(error.to_string().contains("format 2"), "{error}");
+    assert!(error.to_string().contains("format 3"), "{error}");
     assert_eq!(fs::read(&home.ledger).expect("there"), before);
 }
 

@@ -1,0 +1,83 @@
+//! The feature holder's own rows with their event ids: not private to this program, which scores them or makes weights of
+//! them for their owner.
+
+use std::collections::HashMap;
+
+use reticent_core::encoding::Coding;
+use reticent_core::label_query::WeightList;
+use reticent_core::public_features::PublicFeatures;
+use reticent_core::schema::Schema;
+
+use crate::source::{SourceError, TableSource};
+
+/// Which columns to make of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// Numbers in `[0, 1]`, as [`PublicFeatures`] has them.
+    UnitScaled,
+    /// Numbers in the user's units, as a model's coefficients want them.
+    Raw,
+}
+
+/// Ids and columns of all rows, in the table's order.
+pub struct IdentifiedRows {
+    /// One id a row; empty where the table has none.
+    pub ids: Vec<Box<[u8]>>,
+    /// The intercept first.
+    pub features: PublicFeatures,
+}
+
+/// A list of weights with an id that the table does not have.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the id of row {row} of the weights file is not in the table; use the table that the weights were made of")]
+pub struct UnknownId {
+    /// Place in the weights file, counted from 1.
+    pub row: usize,
+}
+
+impl IdentifiedRows {
+    /// Reads a source that was opened with event ids.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file cannot be read.
+    pub fn read(
+        source: TableSource,
+        schema: &Schema,
+        columns: Columns,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Self, SourceError> {
+        let coding = Coding::of(schema);
+        let width = coding.columns().len();
+        let mut rows = Self { ids: Vec::new(), features: PublicFeatures { columns: width, values: Vec::new() } };
+        let mut codes = vec![0u16; coding.slots()];
+        source.for_each_row(progress, &mut |row| {
+            rows.ids.push(row.id.unwrap_or_default().into());
+            let values = &mut rows.features.values;
+            let start = values.len();
+            values.resize(start + width, 0.0);
+            match columns {
+                Columns::UnitScaled => {
+                    coding.encode_cells(row.cells, &mut codes);
+                    coding.expand(&codes, &mut values[start..]);
+                }
+                Columns::Raw => coding.raw_columns(row.cells, &mut values[start..]),
+            }
+        })?;
+        Ok(rows)
+    }
+
+    /// The rows in the order of a list.
+    ///
+    /// # Errors
+    /// [`UnknownId`] when the list names an event that the table does not have.
+    pub fn in_order_of(&self, list: &WeightList) -> Result<PublicFeatures, UnknownId> {
+        let width = self.features.columns;
+        let places: HashMap<&[u8], usize> = self.ids.iter().enumerate().map(|(place, id)| (&**id, place)).collect();
+        let mut values = Vec::with_capacity(list.ids().len() * width);
+        for (row, id) in list.ids().iter().enumerate() {
+            let place = *places.get(&**id).ok_or(UnknownId { row: row + 1 })?;
+            values.extend_from_slice(&self.features.values[place * width..(place + 1) * width]);
+        }
+        Ok(PublicFeatures { columns: width, values })
+    }
+}

@@ -1,0 +1,230 @@
+//! The label holder's side of a question from another organisation: check, look the answer up, charge, draw, keep, answer.
+//!
+//! ```text
+//!   weights (untrusted) ─▶ checked list ─▶ name ─▶ kept answer? ── yes ──▶ the same answer, nothing charged
+//!                                            └── no ─▶ join labels ─▶ charge ─▶ draw ─▶ keep in the ledger ─▶ answer
+//! ```
+//! What the consumer could gain by lying is listed with the rule that prevents it in `docs/reference/walr-files.md`.
+
+use std::path::Path;
+
+use reticent_core::adjacency::{Adjacency, Relation};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
+use reticent_core::encoding::LATTICE_NORM_MAX;
+use reticent_core::label_query::{
+    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, WeightList, canonical_name,
+};
+use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
+use reticent_core::query::{Map, ProductTarget, QueryError, QueryShape, SumQuery};
+use reticent_core::record::{Label, RawValue};
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::session::{Session, SessionError};
+use reticent_core::units::{Delta, Epsilon, NoiseDistribution, NoiseScale};
+
+use crate::label_engine::LabelEngine;
+use crate::ledger_file::{LedgerFile, LedgerFileError};
+use crate::source::{Need, SourceError, TableSource};
+use crate::table::code_label;
+
+/// What every answer says about features.
+pub const NOT_PROTECTED: &str =
+    "features, event ids and the number of rows are NOT protected: only labels are, and only against whoever asks";
+
+/// The label holder's own terms: none of them comes from the weights file.
+#[derive(Clone, Copy, Debug)]
+pub struct LabelTerms<'a> {
+    /// Target, unit and cap, adjacency `label`, and how the table is written. Features, if any, are not read.
+    pub schema: &'a Schema,
+    /// Column of the event ids.
+    pub id_column: &'a str,
+    /// Label of rows whose id is not in the table, as the table would spell it; the first class or the middle of the bounds
+    /// if it is not given.
+    pub unmatched: Option<&'a str>,
+    /// Epsilon that this answer may cost.
+    pub epsilon: Epsilon,
+    /// Delta at which it is stated.
+    pub delta: Delta,
+    /// The labels' name in the ledger.
+    pub data: &'a str,
+}
+
+/// An answer, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct LabelAnswer {
+    /// The release file's text, byte for byte as the ledger keeps it.
+    pub text: String,
+    /// Whether it was kept from an earlier, equal question: then nothing was charged.
+    pub repeated: bool,
+}
+
+/// A question that is not answered. What is said depends on the weights file, the terms, the ledger and the disk, and never
+/// on a label.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The schema promises more than is possible where features are known to others.
+    #[error(
+        "the schema protects {0}, and weights from another organisation can be answered under adjacency label only: \
+         write adjacency = \"label\" under [privacy]"
+    )]
+    Adjacency(Relation),
+    /// A default that is no label.
+    #[error("{0:?} cannot be the label of unmatched ids: it is none of the schema's classes and within no bounds")]
+    Unmatched(String),
+    /// More rows than the schema allows.
+    #[error("the weights file has {rows} rows and the schema allows {rows_max}; raise rows_max under [privacy]")]
+    Rows {
+        /// Rows of the weights file.
+        rows: usize,
+        /// The schema's maximum.
+        rows_max: u64,
+    },
+    /// Sums could pass what 64-bit tools read.
+    #[error("a sum of so many weights of this size could pass 2^62; ask for smaller weights or fewer rows")]
+    Overflow,
+    /// Epsilon too small for any noise that the sampler draws.
+    #[error("epsilon is too small: the noise would pass 2^60 steps; grant more, or ask for shorter rows of weights")]
+    TooSmall,
+    /// The question is of a size that is not supported.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The labels cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The ledger cannot be used.
+    #[error(transparent)]
+    LedgerFile(#[from] LedgerFileError),
+    /// Not admitted, or the release failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// Plans the answer: size, sensitivity and noise from the integers and the label holder's terms alone.
+///
+/// ```text
+///   mu² = (hi - lo)² B2 m² / S² (twice that with an output a class)    B2: largest square of a row's norm, in integers
+///   S: smallest integer scale within the mu of (epsilon, delta)        m: cap on the rows of a unit
+/// ```
+/// Source: row F2 of `docs/formulas.md`.
+///
+/// # Errors
+/// [`MeasureError`].
+pub fn plan(list: &WeightList, terms: &LabelTerms<'_>) -> Result<PlannedRelease, MeasureError> {
+    let schema = terms.schema;
+    let relation = schema.relation();
+    if relation.adjacency != Adjacency::Label {
+        return Err(MeasureError::Adjacency(relation));
+    }
+    let matrix = list.matrix();
+    if matrix.rows() as u64 > schema.privacy().rows_max {
+        return Err(MeasureError::Rows { rows: matrix.rows(), rows_max: schema.privacy().rows_max });
+    }
+    let (target, outputs, label_low, label_high) = match &schema.target().kind {
+        TargetKind::Bounds { .. } => {
+            (ProductTarget::Number, 1, -i32::from(LATTICE_NORM_MAX), i32::from(LATTICE_NORM_MAX))
+        }
+        TargetKind::Classes(classes) if classes.len() > 2 => (ProductTarget::Class, classes.len() as u32, 0, 1),
+        TargetKind::Classes(_) => (ProductTarget::Class, 1, 0, 1),
+    };
+    if !list.fits_62_bits(label_high.unsigned_abs()) {
+        return Err(MeasureError::Overflow);
+    }
+    let map = Map::MatrixProduct {
+        columns: matrix.columns() as u32,
+        outputs,
+        target,
+        label_low,
+        label_high,
+        rows: matrix.rows() as u64,
+        row_norm_square: matrix.row_norm_square(),
+        // No bound for parties: this answer is about labels of units.
+        eigenvalue: 0,
+    };
+    let shape = QueryShape::new(map, relation.unit.clone(), schema.privacy().rows_max)?;
+    let sensitivity = shape.sensitivity(&relation).ok_or(MeasureError::TooSmall)?;
+    let budget = Budget { epsilon: terms.epsilon, delta: terms.delta }.mu_squared_down();
+    let noise_scale = NoiseScale::smallest_within(sensitivity, budget).ok_or(MeasureError::TooSmall)?;
+    let noise = NoiseDistribution::RoundedGaussian;
+    Ok(PlannedRelease { purpose: "labels times public weights".to_owned(), shape, noise_scale, noise, times: 1 })
+}
+
+/// Answers a list of weights from a table of labels.
+///
+/// Guarantee: what is returned is `mu`-GDP in the labels of one unit with the `mu` that the ledger was charged, and the
+/// same text for an equal question, however often it is asked. The ledger is the label set: all versions of the labels and
+/// all who ask must be charged to one.
+/// Order: kept answer, if there is one; else admission, labels, charge, noise, answer kept on disk, answer returned.
+///
+/// # Errors
+/// [`MeasureError`]. After the charge an answer may be lost to a full disk; it was then not seen by anybody.
+pub fn measure(
+    list: &WeightList,
+    labels: &Path,
+    terms: &LabelTerms<'_>,
+    ledger: &mut LedgerFile,
+    progress: &mut dyn FnMut(u64),
+) -> Result<LabelAnswer, MeasureError> {
+    let schema = terms.schema;
+    let relation = schema.relation();
+    let planned = plan(list, terms)?;
+    let unmatched = unmatched_label(terms)?;
+    let fingerprint = schema.fingerprint();
+    let query = canonical_name(list, ledger.id(), &fingerprint, unmatched, &relation, &planned);
+    if let Some(text) = ledger.kept_answer(&query)? {
+        return Ok(LabelAnswer { text, repeated: true });
+    }
+    let request = Request {
+        purpose: "walr measure".to_owned(),
+        data: terms.data.to_owned(),
+        schema: fingerprint.clone(),
+        releases: vec![planned.clone()],
+    };
+    // A refusal comes before any label is read, so that not even its time can depend on one.
+    let account = ledger.account().map_err(SessionError::from)?;
+    account
+        .check_promised(&relation)
+        .and_then(|()| account.admit(&request).map(drop))
+        .map_err(|refusal| SessionError::from(LedgerError::from(refusal)))?;
+
+    let source = TableSource::open_with_ids(labels, schema, Need::FeaturesAndTarget, terms.id_column)?;
+    let engine = LabelEngine::join(source, schema, list, unmatched, progress)?;
+    let question = SumQuery::of_matrix(planned.shape.clone(), list.matrix().clone())?;
+    let mut session = Session::open(&engine, ledger, relation.clone())?;
+    let grant = session.pay(&request)?.pop().expect("one release was asked for");
+    let released = session.release(grant, &question)?;
+    drop(session);
+
+    let entry = ledger.last_entry_id().expect("the request was paid through this ledger");
+    let release = LabelRelease {
+        format: LABEL_RELEASE_FORMAT.to_owned(),
+        version: LABEL_RELEASE_VERSION,
+        not_protected: NOT_PROTECTED.to_owned(),
+        relation,
+        epsilon: terms.epsilon,
+        delta: terms.delta,
+        query: query.clone(),
+        label_set: ledger.id().to_owned(),
+        entry,
+        schema: fingerprint,
+        target: schema.target().kind.clone(),
+        unmatched,
+        planned,
+        integers: released.integers.iter().map(i128::to_string).collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&release).expect("a release is text and finite numbers");
+    text.push('\n');
+    // Kept before it is sent. If another process was quicker with the same question, its answer is the answer.
+    let kept = ledger.keep_answer(&query, entry, &text)?;
+    Ok(LabelAnswer { repeated: kept != text, text: kept })
+}
+
+/// The label, in code, of rows whose id is not known.
+fn unmatched_label(terms: &LabelTerms<'_>) -> Result<CodedLabel, MeasureError> {
+    let target = &terms.schema.target().kind;
+    let Some(text) = terms.unmatched else { return Ok(0) };
+    let label = terms.schema.target_reader().label(RawValue::Text(text.as_bytes()));
+    let coded = match label {
+        Label::Class(_) | Label::Value(_) => code_label(target, label),
+        Label::Unusable => UNUSABLE_LABEL,
+    };
+    if coded == UNUSABLE_LABEL { Err(MeasureError::Unmatched(text.to_owned())) } else { Ok(coded) }
+}
