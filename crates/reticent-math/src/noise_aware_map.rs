@@ -107,6 +107,9 @@ pub struct Statistic<'a> {
     pub released: MatRef<'a, f64>,
     /// Standard deviation `S` of the noise of one coordinate, same unit.
     pub noise: f64,
+    /// How many independent labels a row's label is the mean of: 1, or the number of parties that voted on it. Divides `V`
+    /// in `C`.
+    pub labels_per_row: f64,
     /// Linear model only: `sum y^2`, if it was released. It makes the variance of the labels known.
     pub square: Option<Noisy>,
 }
@@ -224,6 +227,7 @@ impl Statistic<'_> {
         let noisy = |square: Noisy| square.value.is_finite() && square.noise.is_finite() && square.noise > 0.0;
         if !(finite(self.features) && finite(self.rows) && finite(self.released))
             || !(self.noise.is_finite() && self.noise > 0.0)
+            || !(self.labels_per_row.is_finite() && self.labels_per_row > 0.0)
             || !self.square.is_none_or(noisy)
         {
             return Err(MapError::NotFinite);
@@ -463,7 +467,7 @@ impl Linearised {
                         let mut corner = jacobian.submatrix_mut(first * outputs, second * columns, outputs, columns);
                         corner += &cross;
                         let mut corner = covariance.submatrix_mut(first * outputs, second * outputs, outputs, outputs);
-                        corner += &square;
+                        corner += &square * faer::Scale(1.0 / statistic.labels_per_row);
                     };
                     add(first, second);
                     if first != second {
@@ -569,7 +573,7 @@ impl<'a> LinearModel<'a> {
 
     fn add(&self, variance: f64, mixture: &mut Mixture) -> Result<(), MapError> {
         let outputs = self.square.nrows();
-        let covariance = &self.square * faer::Scale(variance)
+        let covariance = &self.square * faer::Scale(variance / self.statistic.labels_per_row)
             + Mat::<f64>::identity(outputs, outputs) * faer::Scale(self.statistic.noise.powi(2));
         let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
         let information = Information::new(&self.point, &covariance);
@@ -785,7 +789,7 @@ pub(crate) mod golden {
 
         pub(crate) fn statistic<'a>(&'a self, released: &'a Mat<f64>) -> Statistic<'a> {
             let (features, rows) = (self.features.as_ref(), self.rows.as_ref());
-            Statistic { features, rows, released: released.as_ref(), noise: NOISE, square: None }
+            Statistic { features, rows, released: released.as_ref(), noise: NOISE, labels_per_row: 1.0, square: None }
         }
     }
 
@@ -886,6 +890,7 @@ mod tests {
             rows: rows.as_ref(),
             released: released.as_ref(),
             noise: 1.0,
+            labels_per_row: 1.0,
             square: Some(square),
         };
         let prior = Prior::new(features.as_ref(), ResponseModel::Linear, None);
