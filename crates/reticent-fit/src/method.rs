@@ -1,6 +1,7 @@
 //! The methods, one file each, behind one trait; [`ALL`] is their registration.
 
 pub mod noisy_gd;
+pub mod walr;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::options::{MethodOption, Options};
 use crate::plan::{Plan, PlanError, PrivacyClaim};
 
 /// Every method, in the order in which help texts list them.
-pub const ALL: [&dyn Method; 1] = [&noisy_gd::NoisyGd];
+pub const ALL: [&dyn Method; 2] = [&noisy_gd::NoisyGd, &walr::Walr];
 
 /// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
 pub trait Method: Sync {

@@ -4,3 +4,4 @@ mod evaluate;
 mod model;
 mod noisy_gd;
 mod table;
+mod walr;

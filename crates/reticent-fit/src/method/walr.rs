@@ -1,0 +1,452 @@
+//! WALR: regression on public features and private labels, from one noisy linear sum of the labels.
+//!
+//! ```text
+//!   t = sum_i y_i q_i + noise     q_i: public integer vectors, one a row, of norm at most 2^20;  y_i: the private label
+//! ```
+//! For a canonical link the labels enter the loss only through such a sum, so one release pays for any number of steps,
+//! solvers and trials. `noise-aware` (default) chooses `q_i` for the estimate and fits with the noise taken into account;
+//! `full-batch` and `hybrid-minibatch` are gradient descents with `q_i` the features times a constant, as published.
+//!
+//! [`public_matrix`] and [`estimate`] are pure functions of public values, so that two organisations can run the parts on
+//! their own sides. `docs/methods/walr.md` has the guarantee, the departures from the source and their reasons.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::public_features::PublicFeatures;
+use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
+use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::session::{Grant, Session};
+use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
+use reticent_math::optimal_covariance::longest_row;
+use reticent_math::public_design::{self, Curvature};
+use reticent_math::released_gradient::{self, Descent};
+use reticent_math::{Mat, MatRef};
+
+use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use crate::options::{MethodOption, Options};
+use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+
+/// Name on the command line and in certificates.
+pub const NAME: &str = "walr";
+
+/// Share of `mu²` for the sum of squared labels of a numeric target: 1 part in 20.
+const SQUARE_SHARE: u32 = 20;
+/// With more columns the query that brings the sum of squares would have too many coordinates: it is left out.
+const SQUARE_COLUMNS_MAX: u32 = 1_024;
+/// Prior standard deviation of a standardised effect that the vectors are chosen for, in log-odds.
+const DESIGN_EFFECT: f64 = 0.5;
+/// The same for numbers, whose labels lie in `[-1, 1]`; and the variance around their mean that is assumed there.
+const DESIGN_EFFECT_NUMBER: f64 = 0.15;
+const DESIGN_VARIANCE_NUMBER: f64 = 0.05;
+/// Default number of steps of the published solvers.
+const STEPS: u32 = 1_000;
+/// Default batch of `hybrid-minibatch`.
+const BATCH: u32 = 256;
+
+/// The method.
+pub struct Walr;
+
+impl Method for Walr {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "public features, private labels: one noisy sum of labels (numbers, two classes, many classes)"
+    }
+
+    fn options(&self) -> &'static [MethodOption] {
+        &[
+            MethodOption {
+                name: "solver",
+                value: "SOLVER",
+                help: "noise-aware, or as published: full-batch or hybrid-minibatch gradient descent \
+                       [default: noise-aware]",
+                choices: &["noise-aware", "full-batch", "hybrid-minibatch"],
+            },
+            MethodOption {
+                name: "learning-rate",
+                value: "RATE",
+                help: "Step length of gradient descent [default: 1 over the largest curvature of the public features]",
+                choices: &[],
+            },
+            MethodOption {
+                name: "steps",
+                value: "STEPS",
+                help: "Steps of gradient descent [default: 1000]",
+                choices: &[],
+            },
+            MethodOption {
+                name: "batch",
+                value: "ROWS",
+                help: "Rows a step for the part of the gradient without labels, hybrid-minibatch [default: 256]",
+                choices: &[],
+            },
+            MethodOption {
+                name: "l2",
+                value: "L2",
+                help: "L2 penalty: adds L2/2 times the squared norm of the encoded weights, intercept excepted, to the \
+                       summed loss [default: 0]",
+                choices: &[],
+            },
+        ]
+    }
+
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+        let checked = Checked::new(request)?;
+        let plan = plan(&checked, request)?;
+        Ok(Box::new(Prepared { checked, plan }))
+    }
+}
+
+/// How a model is made of the released sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Settings {
+    /// Vectors chosen for the estimate; posterior mean and covariance.
+    NoiseAware,
+    /// Gradient descent as published; vectors are the features times a constant.
+    Descent(Descent),
+}
+
+impl Settings {
+    /// Reads the method's options.
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`] names an option out of range, or one that the solver does not have.
+    pub fn of(options: &Options) -> Result<Self, PlanError> {
+        let solver = options.word("solver").unwrap_or("noise-aware");
+        let refuse = |name: &str, solvers: &str| match options.word(name) {
+            Some(_) => Err(PlanError::Parameter(format!("--{name} is for --solver {solvers}, not {solver}"))),
+            None => Ok(()),
+        };
+        if solver == "noise-aware" {
+            for name in ["learning-rate", "steps", "batch", "l2"] {
+                refuse(name, if name == "batch" { "hybrid-minibatch" } else { "full-batch or hybrid-minibatch" })?;
+            }
+            return Ok(Self::NoiseAware);
+        }
+        let batch = if solver == "hybrid-minibatch" {
+            let batch = options.whole_number("batch", 1..=1 << 24)?.unwrap_or(BATCH);
+            Some(batch as usize)
+        } else {
+            refuse("batch", "hybrid-minibatch")?;
+            None
+        };
+        Ok(Self::Descent(Descent {
+            learning_rate: options.number("learning-rate", "a finite number above 0", |rate| rate > 0.0)?,
+            steps: options.whole_number("steps", 1..=10_000_000)?.unwrap_or(STEPS),
+            batch,
+            l2: options.number("l2", "a finite number of at least 0", |l2| l2 >= 0.0)?.unwrap_or(0.0),
+        }))
+    }
+}
+
+/// The model that a schema's target asks for.
+#[must_use]
+pub fn response_model(schema: &Schema) -> ResponseModel {
+    match &schema.target().kind {
+        TargetKind::Bounds { .. } => ResponseModel::Linear,
+        TargetKind::Classes(classes) if classes.len() == 2 => ResponseModel::Logistic,
+        TargetKind::Classes(classes) => ResponseModel::Multinomial { classes: classes.len() },
+    }
+}
+
+/// Largest integer that stands for a label: a number's `[-1, 1]` in 32767 steps, a class as 0 or 1.
+#[must_use]
+pub fn label_unit(model: ResponseModel) -> f64 {
+    match model {
+        ResponseModel::Linear => f64::from(LATTICE_NORM_MAX),
+        ResponseModel::Logistic | ResponseModel::Multinomial { .. } => 1.0,
+    }
+}
+
+/// The question: labels times the rows of a matrix with so many columns and rows of norm up to `2^20`.
+#[must_use]
+pub fn product_map(model: ResponseModel, columns: u32) -> Map {
+    let norm = u64::from(MATRIX_NORM_MAX.unsigned_abs());
+    let (target, label_low, label_high) = match model {
+        ResponseModel::Linear => (ProductTarget::Number, -i32::from(LATTICE_NORM_MAX), i32::from(LATTICE_NORM_MAX)),
+        ResponseModel::Logistic | ResponseModel::Multinomial { .. } => (ProductTarget::Class, 0, 1),
+    };
+    Map::MatrixProduct {
+        columns,
+        outputs: model.outputs() as u32,
+        target,
+        label_low,
+        label_high,
+        rows: 0,
+        row_norm_square: norm * norm,
+        eigenvalue: 0,
+    }
+}
+
+/// The public integer vectors of the rows: one column a feature column, those that are not needed zero; every row's norm is
+/// at most `2^20`.
+///
+/// `noise_scale` is the planned noise of one released integer: the vectors that are best depend on it. Any value is valid.
+/// A pure function of public values: privacy needs only the norms, which [`PublicMatrix`] checks.
+///
+/// # Errors
+/// [`FitError::Numeric`] when the features are empty or not finite.
+pub fn public_matrix(
+    features: &PublicFeatures,
+    model: ResponseModel,
+    settings: &Settings,
+    noise_scale: f64,
+) -> Result<PublicMatrix, FitError> {
+    let rows = matrix_of(features);
+    let (integers, outputs) = match settings {
+        Settings::NoiseAware => {
+            let (curvature, effect) = match model {
+                ResponseModel::Linear => (Curvature::linear(DESIGN_VARIANCE_NUMBER), DESIGN_EFFECT_NUMBER),
+                ResponseModel::Logistic => (Curvature::logistic(0.5), DESIGN_EFFECT),
+                ResponseModel::Multinomial { classes } => (Curvature::multinomial(classes), DESIGN_EFFECT),
+            };
+            let noise = noise_scale / (f64::from(MATRIX_NORM_MAX) * label_unit(model));
+            let precision = Prior::new(rows, model, None).precision(effect);
+            let map = public_design::fit(rows, curvature, noise, precision.as_ref()).map_err(numeric)?;
+            (map.integer_rows(rows), map.outputs())
+        }
+        Settings::Descent(_) => {
+            let scaled = rows.to_owned() * reticent_math::Scale(1.0 / longest_row(rows));
+            (public_design::integer_rows(scaled.as_ref()), features.columns)
+        }
+    };
+    let mut values = Vec::with_capacity(rows.nrows() * features.columns);
+    for row in integers.chunks_exact(outputs) {
+        values.extend_from_slice(row);
+        values.resize(values.len() + features.columns - outputs, 0);
+    }
+    PublicMatrix::new(features.columns, values).map_err(numeric)
+}
+
+/// What was released about the labels.
+#[derive(Clone, Copy, Debug)]
+pub struct Released<'a> {
+    /// The matrix that the labels were multiplied with, one row for each row of the features, in their order.
+    pub matrix: &'a PublicMatrix,
+    /// Released integers: one a column of the matrix, output after output.
+    pub sums: &'a [f64],
+    /// Standard deviation of the noise of one of them.
+    pub noise: f64,
+    /// Numeric target: the sum of squared labels on the scale that maps the bounds onto `[-1, 1]`, if it was released.
+    pub square: Option<Noisy>,
+}
+
+/// The model that the release suggests: weights of the plain encoded columns, output after output, and their covariance
+/// where the solver knows it.
+///
+/// `start` is a public model's weights in the same order: prior mean, or first iterate. A pure function of public values.
+///
+/// # Errors
+/// [`FitError::Numeric`] when sizes contradict each other, values are not finite, or a descent grows without bound.
+pub fn estimate(
+    features: &PublicFeatures,
+    released: &Released<'_>,
+    model: ResponseModel,
+    settings: &Settings,
+    start: Option<&[f64]>,
+) -> Result<(Vec<f64>, Option<Vec<f64>>), FitError> {
+    let (columns, outputs) = (features.columns, model.outputs());
+    let matrix = released.matrix;
+    if released.sums.len() != outputs * matrix.columns() || matrix.rows() != features.rows() {
+        return Err(FitError::Numeric(format!(
+            "{} released numbers and {} vectors do not belong to {} rows with {columns} columns and {outputs} outputs",
+            released.sums.len(),
+            matrix.rows(),
+            features.rows(),
+        )));
+    }
+    let norm = f64::from(MATRIX_NORM_MAX);
+    // Columns of zeros hold nothing but noise.
+    let used: Vec<usize> = (0..matrix.columns())
+        .filter(|column| matrix.values().iter().skip(*column).step_by(matrix.columns()).any(|value| *value != 0))
+        .collect();
+    let vectors =
+        Mat::from_fn(matrix.rows(), used.len(), |row, column| f64::from(matrix.row(row)[used[column]]) / norm);
+    let unit = norm * label_unit(model);
+    let sums = Mat::from_fn(used.len(), outputs, |column, output| {
+        released.sums[output * matrix.columns() + used[column]] / unit
+    });
+    let rows = matrix_of(features);
+    let statistic = Statistic {
+        features: rows,
+        rows: vectors.as_ref(),
+        released: sums.as_ref(),
+        noise: released.noise / unit,
+        labels_per_row: 1.0,
+        square: released.square,
+    };
+    let start = start.map(|start| Mat::from_fn(columns, outputs, |column, output| start[output * columns + column]));
+    let start = start.as_ref().map(|start| start.as_ref());
+    let (weights, covariance) = match settings {
+        Settings::NoiseAware => {
+            let prior = Prior::new(rows, model, start);
+            let estimate = noise_aware_map::fit(&statistic, model, &prior).map_err(numeric)?;
+            (estimate.weights, Some(estimate.covariance))
+        }
+        Settings::Descent(descent) => {
+            // A column of zeros in the features is one in the vectors: it has to be put back.
+            let mut scaled = Mat::zeros(matrix.rows(), columns);
+            let mut all = Mat::zeros(columns, outputs);
+            for (place, column) in used.iter().enumerate() {
+                scaled.col_mut(*column).copy_from(vectors.col(place));
+                all.row_mut(*column).copy_from(sums.row(place));
+            }
+            let statistic = Statistic { rows: scaled.as_ref(), released: all.as_ref(), ..statistic };
+            let weights = released_gradient::descend(&statistic, model, longest_row(rows), descent, start);
+            (weights.map_err(numeric)?, None)
+        }
+    };
+    let listed = (0..outputs * columns).map(|place| weights[(place % columns, place / columns)]).collect();
+    let covariance = covariance.map(|covariance| {
+        let size = covariance.nrows();
+        (0..size * size).map(|place| covariance[(place / size, place % size)]).collect()
+    });
+    Ok((listed, covariance))
+}
+
+fn matrix_of(features: &PublicFeatures) -> MatRef<'_, f64> {
+    MatRef::from_row_major_slice(&features.values, features.rows(), features.columns)
+}
+
+fn numeric(error: impl std::fmt::Display) -> FitError {
+    FitError::Numeric(error.to_string())
+}
+
+/// Parameters that fit the schema.
+struct Checked {
+    encoding: Arc<Encoding>,
+    model: ResponseModel,
+    settings: Settings,
+    start: Option<Vec<f64>>,
+}
+
+impl Checked {
+    fn new(request: &FitRequest<'_>) -> Result<Self, PlanError> {
+        let coding = Coding::of(request.schema);
+        let columns = coding.columns().len();
+        let longest = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
+        let encoding = Encoding::plain(coding, NormRule::Clip(longest));
+        Ok(Self {
+            start: request.init.map(|model| start_weights(model, request.schema, &encoding)).transpose()?,
+            model: response_model(request.schema),
+            settings: Settings::of(request.options)?,
+            encoding: Arc::new(encoding),
+        })
+    }
+}
+
+/// Plans the fit: the sum of labels times vectors and, for a numeric target, the sum of squared labels.
+fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
+    let (schema, claim) = (request.schema, request.claim);
+    let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
+    let columns = checked.encoding.coding().columns().len() as u32;
+    let product = shape(product_map(checked.model, columns))?;
+    let twenty = NonZeroU32::new(SQUARE_SHARE).expect("a constant above zero");
+    let square_share = claim.mu_squared.share_down(twenty);
+    let with_square = checked.model == ResponseModel::Linear
+        && checked.settings == Settings::NoiseAware
+        && columns <= SQUARE_COLUMNS_MAX;
+    let product_share = if with_square {
+        claim.mu_squared.checked_sub(square_share).expect("a share is at most the whole")
+    } else {
+        claim.mu_squared
+    };
+    let purpose = "labels times public vectors";
+    let mut releases = vec![plan_release(NAME, purpose, product, NonZeroU32::MIN, product_share, &claim.relation)?];
+    if with_square {
+        let target = ProductTarget::Number;
+        let map = Map::Gram { columns, target, diagonal: 0, off_diagonal: 0, cross: 0, square: 1 };
+        let purpose = "sum of squared labels";
+        releases.push(plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, square_share, &claim.relation)?);
+    }
+    let unit = f64::from(MATRIX_NORM_MAX) * label_unit(checked.model);
+    let noise = releases[0].noise_scale.get() as f64 / unit;
+    let mut expectations = vec![Expectation {
+        name: "noise of a coordinate",
+        value: noise,
+        meaning: "standard deviation, in labels of size 1 times vectors of norm 1".to_owned(),
+    }];
+    if let Some(rows) = schema.privacy().rows {
+        let variance = match checked.model {
+            ResponseModel::Linear => DESIGN_VARIANCE_NUMBER,
+            ResponseModel::Logistic => 0.25,
+            ResponseModel::Multinomial { classes } => 1.0 / classes as f64,
+        };
+        expectations.push(Expectation {
+            name: "noise against sampling error",
+            value: noise / (variance * rows as f64 / f64::from(columns)).sqrt(),
+            meaning: "below 1 privacy costs little; if all vectors had norm 1".to_owned(),
+        });
+    }
+    Ok(Plan {
+        method: NAME,
+        claim: claim.clone(),
+        releases,
+        public: declared_public(request),
+        expectations,
+        reason: None,
+    })
+}
+
+struct Prepared {
+    checked: Checked,
+    plan: Plan,
+}
+
+impl PreparedFit for Prepared {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn plan_mut(&mut self) -> &mut Plan {
+        &mut self.plan
+    }
+
+    fn encoding(&self) -> Option<&Arc<Encoding>> {
+        // Only the sum of squares goes over the encoded rows.
+        (self.plan.releases.len() > 1).then_some(&self.checked.encoding)
+    }
+
+    fn fit(
+        &self,
+        session: &mut Session<'_>,
+        grants: Vec<Grant>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Fitted, FitError> {
+        let Self { checked, plan } = self;
+        let features =
+            session.public_features()?.expect("planned for label adjacency, where alone the sum has a price");
+        let mut grants = grants.into_iter();
+        let product = &plan.releases[0];
+        let noise_scale = product.noise_scale.get() as f64;
+        let matrix = Arc::new(public_matrix(&features, checked.model, &checked.settings, noise_scale)?);
+        let query =
+            SumQuery::of_matrix(product.shape.clone(), matrix.clone()).expect("the plan was made for such a matrix");
+        let sums = session.release(grants.next().expect("the plan pays for the sum"), &query)?;
+        progress();
+
+        let mut square = None;
+        if let Some(planned) = plan.releases.get(1) {
+            let query = SumQuery::new(planned.shape.clone(), checked.encoding.clone(), PassWeights::none())
+                .expect("the plan was made with this encoding");
+            let released = session.release(grants.next().expect("the plan pays for the sum of squares"), &query)?;
+            let unit = label_unit(checked.model).powi(2);
+            square = released
+                .values()
+                .last()
+                .map(|value| Noisy { value: value / unit, noise: released.noise_standard_deviation / unit });
+            progress();
+        }
+        let values = sums.values();
+        let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, square };
+        let (weights, covariance) =
+            estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
+        Ok(Fitted { encoding: checked.encoding.clone(), weights, covariance })
+    }
+}

@@ -1,0 +1,371 @@
+//! Which public vector stands for each row in `t = D^T y + noise`, when features are public and labels are private.
+//!
+//! Whatever the vectors are, privacy needs only their largest norm. So they are chosen for the estimate: of all `d_i` with
+//! `||d_i|| <= 1`, those that make the expected excess loss of the noise-aware estimate small.
+//!
+//! ```text
+//!   J = a D^T X     C = b D^T D + S^2 I     H = J^T C^-1 J + P     risk(D) = tr(H^-1 F) / 2,   F = f X^T X
+//!   B = C^-1 J      Psi = H^-1 F H^-1       stationary:
+//!   (B Psi B^T + lambda_i I) d_i = (a/b) B Psi x_i,   lambda_i >= 0, and 0 where ||d_i|| < 1
+//! ```
+//! A row whose solution with `lambda_i = 0` is short keeps it; a longer one is drawn to the unit ball in the metric of
+//! `B Psi B^T`. The equation is iterated from clipped whitened rows. Every iterate is valid: it is a function of public
+//! features, and the integers made of it are checked.
+
+use faer::linalg::solvers::Solve;
+use faer::{Mat, MatRef, Side};
+use thiserror::Error;
+
+/// Largest norm of an integer row: `d_i = q_i / 2^20`.
+pub const INTEGER_NORM: i32 = 1 << 20;
+
+/// Rows that the map is fitted to; of a longer table, evenly spaced ones. More would not change it noticeably.
+const ROWS_FITTED: usize = 20_000;
+
+/// Rows that are mapped at a time.
+const BLOCK: usize = 2_048;
+
+/// Public features that give no design.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum DesignError {
+    /// No column has a value other than zero, or there is no row.
+    #[error("the public features have no column with a value other than zero; check the features file or the schema")]
+    Empty,
+    /// A value that is not a number, or not finite.
+    #[error("the public features hold a value that is not a finite number; replace missing values first")]
+    NotFinite,
+    /// The linear algebra failed.
+    #[error("the public features are too badly scaled for a design; scale every column to [0, 1]")]
+    Scale,
+}
+
+/// How the released statistic answers to the parameters and to the labels, at the public reference point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Curvature {
+    /// `a`: derivative of a row's mean with its score.
+    pub slope: f64,
+    /// `b`: variance of a row's label.
+    pub variance: f64,
+    /// `f`: second derivative of a row's loss with its score.
+    pub loss: f64,
+}
+
+impl Curvature {
+    /// Logistic regression where every row has probability `rate` (public: 1/2 when nothing is known).
+    #[must_use]
+    pub fn logistic(rate: f64) -> Self {
+        let variance = rate * (1.0 - rate);
+        Self { slope: variance, variance, loss: variance }
+    }
+
+    /// Multinomial regression with equally likely classes, in an orthonormal basis of contrasts: `1 / classes` each.
+    #[must_use]
+    pub fn multinomial(classes: usize) -> Self {
+        let variance = 1.0 / classes as f64;
+        Self { slope: variance, variance, loss: variance }
+    }
+
+    /// Linear regression whose label has about this variance around its mean.
+    #[must_use]
+    pub fn linear(variance: f64) -> Self {
+        Self { slope: 1.0, variance, loss: 1.0 }
+    }
+}
+
+/// A public map from a feature row to its vector, of norm at most 1: a pure function of that row.
+#[derive(Clone, Debug)]
+pub struct RowMap {
+    /// `(a/b) E^T B Psi`, outputs × columns; `E` holds the eigenvectors of `B Psi B^T`.
+    directions: Mat<f64>,
+    /// Eigenvalues of `B Psi B^T`, one an output.
+    stiffness: Vec<f64>,
+    /// The risk `tr(H^-1 F) / 2` on the rows that it was fitted to, a row.
+    excess_loss: f64,
+}
+
+/// Fits the map to public features.
+///
+/// `features` is n × k; `noise` is the standard deviation `S` of one coordinate of the release, for vectors of norm 1;
+/// `prior` is the prior's precision `P`, k × k and positive definite. Outputs: the rank of the features.
+/// Cost: about `10 n k^2` for up to 20,000 rows.
+/// Source: derived above; bounded-influence designs of this kind go back to Krasker and Welsch 1982.
+///
+/// # Errors
+/// [`DesignError`] when the features are empty, not finite or too badly scaled.
+pub fn fit(
+    features: MatRef<'_, f64>,
+    curvature: Curvature,
+    noise: f64,
+    prior: MatRef<'_, f64>,
+) -> Result<RowMap, DesignError> {
+    const ITERATIONS: usize = 12;
+    let sample = sample(features)?;
+    let scale = features.nrows() as f64 / sample.nrows() as f64;
+    let gram = sample.transpose() * &sample * faer::Scale(scale);
+    let fisher = &gram * faer::Scale(curvature.loss);
+
+    let mut map = whitening(&gram, features.nrows())?;
+    let mut best: Option<RowMap> = None;
+    for _ in 0..ITERATIONS {
+        let rows = map.apply(sample.as_ref());
+        let (cross, square) =
+            (rows.transpose() * &sample * faer::Scale(scale), rows.transpose() * &rows * faer::Scale(scale));
+        let outputs = square.nrows();
+        let jacobian = &cross * faer::Scale(curvature.slope);
+        let covariance = &square * faer::Scale(curvature.variance)
+            + Mat::<f64>::identity(outputs, outputs) * faer::Scale(noise * noise);
+        let weighted = covariance.llt(Side::Lower).map_err(|_| DesignError::Scale)?.solve(&jacobian);
+        let precision = symmetric(&(jacobian.transpose() * &weighted + prior));
+        let factor = precision.llt(Side::Lower).map_err(|_| DesignError::Scale)?;
+        let half = factor.solve(&fisher);
+        map.excess_loss =
+            (0..half.nrows()).map(|index| half[(index, index)]).sum::<f64>() / (2.0 * features.nrows() as f64);
+        let improved = best.as_ref().is_none_or(|best| map.excess_loss < best.excess_loss * (1.0 - 1e-4));
+        if best.as_ref().is_none_or(|best| map.excess_loss < best.excess_loss) {
+            best = Some(map.clone());
+        }
+        if !improved {
+            break;
+        }
+        let psi = factor.solve(&half.transpose().to_owned());
+        let directions = &weighted * symmetric(&psi);
+        let stiffness = symmetric(&(&directions * weighted.transpose()));
+        let ratio = curvature.slope / curvature.variance;
+        let eigen = stiffness.self_adjoint_eigen(Side::Lower).map_err(|_| DesignError::Scale)?;
+        let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+        let floor = values.iter().fold(0.0, |largest: f64, &value| largest.max(value)) * 1e-12;
+        map = RowMap {
+            directions: eigen.U().transpose() * &directions * faer::Scale(ratio),
+            stiffness: values.into_iter().map(|value| value.max(floor)).collect(),
+            excess_loss: f64::INFINITY,
+        };
+    }
+    best.ok_or(DesignError::Empty)
+}
+
+impl RowMap {
+    /// Number of values that stand for a row: the rank of the features.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.stiffness.len()
+    }
+
+    /// Expected excess loss of a row under the prior, at the public reference point: what the map was chosen to make small.
+    #[must_use]
+    pub fn excess_loss(&self) -> f64 {
+        self.excess_loss
+    }
+
+    /// The vectors of some rows: n × outputs, each of norm at most 1 (up to rounding).
+    #[must_use]
+    pub fn apply(&self, features: MatRef<'_, f64>) -> Mat<f64> {
+        let mut mapped = features * self.directions.transpose();
+        let mut row = vec![0.0; self.outputs()];
+        for index in 0..mapped.nrows() {
+            for (output, value) in row.iter_mut().enumerate() {
+                *value = mapped[(index, output)];
+            }
+            let multiplier = multiplier(&row, &self.stiffness);
+            for (output, value) in row.iter().enumerate() {
+                mapped[(index, output)] = value / (self.stiffness[output] + multiplier);
+            }
+        }
+        mapped
+    }
+
+    /// The same as integers in steps of `1 / INTEGER_NORM`, row after row; the norm of every integer row is at most
+    /// [`INTEGER_NORM`].
+    #[must_use]
+    pub fn integer_rows(&self, features: MatRef<'_, f64>) -> Vec<i32> {
+        let mut integers = Vec::with_capacity(features.nrows() * self.outputs());
+        let mut first = 0;
+        while first < features.nrows() {
+            let rows = BLOCK.min(features.nrows() - first);
+            integers.extend(integer_rows(self.apply(features.subrows(first, rows)).as_ref()));
+            first += rows;
+        }
+        integers
+    }
+}
+
+/// Vectors as integers: times [`INTEGER_NORM`], truncated toward zero, row after row.
+///
+/// A row longer than 1 is shortened first, and the integers' norm is checked: it never exceeds [`INTEGER_NORM`]. A row
+/// that is not finite becomes zero.
+#[must_use]
+pub fn integer_rows(rows: MatRef<'_, f64>) -> Vec<i32> {
+    let limit = i128::from(INTEGER_NORM) * i128::from(INTEGER_NORM);
+    let mut integers = Vec::with_capacity(rows.nrows() * rows.ncols());
+    for index in 0..rows.nrows() {
+        let row = rows.row(index);
+        let norm = row.norm_l2();
+        // NaN compares false: such a row is not usable either.
+        let usable = norm.is_finite();
+        let mut scale = f64::from(INTEGER_NORM) / norm.max(1.0);
+        loop {
+            let whole: Vec<i32> = row.iter().map(|value| if usable { (value * scale) as i32 } else { 0 }).collect();
+            let square: i128 = whole.iter().map(|&value| i128::from(value) * i128::from(value)).sum();
+            if square <= limit {
+                integers.extend(whole);
+                break;
+            }
+            scale *= 1.0 - 1e-9;
+        }
+    }
+    integers
+}
+
+/// `lambda >= 0` with `sum_j (u_j / (w_j + lambda))^2 <= 1`, the smallest: by Newton's method on `1 / norm`.
+fn multiplier(row: &[f64], stiffness: &[f64]) -> f64 {
+    let norm_and_slope = |lambda: f64| {
+        row.iter().zip(stiffness).fold((0.0, 0.0), |(norm, slope): (f64, f64), (value, stiffness)| {
+            let part = (value / (stiffness + lambda)).powi(2);
+            (norm + part, slope + part / (stiffness + lambda))
+        })
+    };
+    let mut lambda = 0.0;
+    for _ in 0..100 {
+        let (square, slope) = norm_and_slope(lambda);
+        if square <= 1.0 + 1e-12 {
+            break;
+        }
+        // 1/norm is concave in lambda, so the steps come from the left and never pass the solution.
+        lambda += square * (square.sqrt() - 1.0) / slope;
+    }
+    lambda
+}
+
+/// The start: whitened rows, clipped at their root mean square norm.
+fn whitening(gram: &Mat<f64>, rows: usize) -> Result<RowMap, DesignError> {
+    let eigen = gram.self_adjoint_eigen(Side::Lower).map_err(|_| DesignError::Scale)?;
+    let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+    let largest = values.iter().fold(0.0, |largest: f64, &value| largest.max(value));
+    let kept: Vec<usize> = (0..values.len()).filter(|&index| values[index] > largest * 1e-10).collect();
+    if kept.is_empty() {
+        return Err(DesignError::Empty);
+    }
+    let columns = gram.nrows();
+    Ok(RowMap {
+        directions: Mat::from_fn(kept.len(), columns, |output, column| {
+            eigen.U()[(column, kept[output])] / values[kept[output]].sqrt()
+        }),
+        // Squared whitened norms add up to the rank over all rows.
+        stiffness: vec![(kept.len() as f64 / rows as f64).sqrt(); kept.len()],
+        excess_loss: f64::INFINITY,
+    })
+}
+
+fn sample(features: MatRef<'_, f64>) -> Result<Mat<f64>, DesignError> {
+    let rows = features.nrows();
+    if rows == 0 || features.ncols() == 0 {
+        return Err(DesignError::Empty);
+    }
+    let taken = rows.min(ROWS_FITTED);
+    // Wide enough for rows beyond 2^32: the product stays below 2^64 for any table in memory.
+    let sample = Mat::from_fn(taken, features.ncols(), |row, column| features[(row * rows / taken, column)]);
+    if (0..sample.ncols()).any(|column| !sample.col(column).iter().all(|value| value.is_finite())) {
+        return Err(DesignError::NotFinite);
+    }
+    Ok(sample)
+}
+
+/// Rounding makes a product slightly unsymmetric; the factorisations read one half.
+pub(crate) fn symmetric(matrix: &Mat<f64>) -> Mat<f64> {
+    (matrix + matrix.transpose()) * faer::Scale(0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise_aware_map::{Prior, ResponseModel};
+    use crate::optimal_covariance::{longest_row, optimal_covariance, prior_aware_metric};
+    use proptest::prelude::*;
+
+    /// Correlated columns in [0, 1] after an intercept.
+    fn features(rows: usize, columns: usize) -> Mat<f64> {
+        let uniform = |seed: usize| (seed as f64 * 0.754_877_666_246_692_8).fract();
+        Mat::from_fn(rows, columns, |row, column| {
+            if column == 0 { 1.0 } else { 0.8 * uniform(row + 1) + 0.2 * uniform((row + 3) * (7 * column + 5)) }
+        })
+    }
+
+    fn risk(features: &Mat<f64>, rows: &Mat<f64>, noise: f64, prior: &Mat<f64>) -> f64 {
+        let jacobian = rows.transpose() * features * faer::Scale(0.25);
+        let covariance = rows.transpose() * rows * faer::Scale(0.25)
+            + Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise * noise);
+        let weighted = covariance.llt(Side::Lower).expect("positive").solve(&jacobian);
+        let precision = symmetric(&(jacobian.transpose() * &weighted + prior));
+        let fisher = features.transpose() * features * faer::Scale(0.25);
+        let solved = precision.llt(Side::Lower).expect("positive").solve(&fisher);
+        (0..solved.nrows()).map(|index| solved[(index, index)]).sum::<f64>() / (2.0 * features.nrows() as f64)
+    }
+
+    #[test]
+    fn the_design_beats_clipping_to_the_longest_row_and_the_optimal_covariance() {
+        let (features, noise) = (features(3000, 8), 8.0);
+        let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None).precision(0.5);
+        let map = fit(features.as_ref(), Curvature::logistic(0.5), noise, prior.as_ref()).expect("full rank");
+        let rows = map.apply(features.as_ref());
+        assert!(longest_row(rows.as_ref()) < 1.0 + 1e-9);
+        let designed = risk(&features, &rows, noise, &prior);
+        assert!((designed / map.excess_loss() - 1.0).abs() < 1e-6, "the map knows its risk");
+        let isotropic = &features * faer::Scale(1.0 / longest_row(features.as_ref()));
+        let metric = prior_aware_metric(features.as_ref(), 0.25, 0.3).expect("full rank");
+        let optimal = optimal_covariance(features.as_ref(), metric.as_ref(), 300).expect("full rank");
+        let optimal = risk(&features, &(&features * optimal.transpose()), noise, &prior);
+        assert!(designed < 0.5 * risk(&features, &isotropic, noise, &prior), "against isotropic noise");
+        assert!(designed < 0.95 * optimal, "{designed} against {optimal}");
+    }
+
+    #[test]
+    fn no_small_change_of_a_vector_lowers_the_risk_noticeably() {
+        let (features, noise) = (features(200, 4), 3.0);
+        let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None).precision(0.5);
+        let map = fit(features.as_ref(), Curvature::logistic(0.5), noise, prior.as_ref()).expect("full rank");
+        let rows = map.apply(features.as_ref());
+        let found = risk(&features, &rows, noise, &prior);
+        for seed in 0..20 {
+            let mut moved = rows.clone();
+            for row in 0..moved.nrows() {
+                let mut norm = 0.0f64;
+                for column in 0..moved.ncols() {
+                    moved[(row, column)] += 0.05 * ((seed * 31 + row * 7 + column * 3) as f64 * 1.7).sin();
+                    norm += moved[(row, column)].powi(2);
+                }
+                for column in 0..moved.ncols() {
+                    moved[(row, column)] /= norm.sqrt().max(1.0);
+                }
+            }
+            assert!(risk(&features, &moved, noise, &prior) > found * (1.0 - 1e-3), "{seed}");
+        }
+    }
+
+    #[test]
+    fn empty_and_unusable_features_are_errors() {
+        let prior = Mat::<f64>::identity(2, 2);
+        let run = |features: &Mat<f64>| {
+            fit(features.as_ref(), Curvature::logistic(0.5), 1.0, prior.as_ref()).map(|map| map.outputs())
+        };
+        assert_eq!(run(&Mat::zeros(0, 2)), Err(DesignError::Empty));
+        assert_eq!(run(&Mat::zeros(5, 2)), Err(DesignError::Empty));
+        assert_eq!(run(&Mat::from_fn(5, 2, |_, _| f64::NAN)), Err(DesignError::NotFinite));
+        assert_eq!(run(&Mat::from_fn(5, 2, |row, column| (row * column) as f64)), Ok(1), "one column of zeros");
+    }
+
+    proptest! {
+        #[test]
+        fn integer_rows_never_pass_the_norm(values in prop::collection::vec(prop_oneof![-3.0..3.0f64, Just(1.0), Just(f64::NAN), Just(1e300), Just(0.6), Just(0.8)], 4)) {
+            let integers = integer_rows(MatRef::from_row_major_slice(&values, 2, 2));
+            prop_assert_eq!(integers.len(), 4);
+            for (row, values) in integers.chunks_exact(2).zip(values.chunks_exact(2)) {
+                let square: i64 = row.iter().map(|value| i64::from(*value).pow(2)).sum();
+                prop_assert!(square <= 1 << 40);
+                let norm = values[0].hypot(values[1]);
+                if norm.is_finite() {
+                    let scale = f64::from(INTEGER_NORM) / norm.max(1.0);
+                    prop_assert!((f64::from(row[0]) - values[0] * scale).abs() < 1.01);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Gradient descent with the labels' part of the gradient replaced by its one noisy release: the method as it was published.
+//!
+//! ```text
+//!   gradient of the mean loss = (D^T p(theta) - t + l2 theta) / n       t = D^T Y + noise, released once
+//!                              label-free, exact; t: every step the same
+//! ```
+//! `full-batch` takes the first term over all rows, `hybrid-minibatch` over a few of them a step. Without `l2` the loss may
+//! be unbounded below once noise is in `t`: then only the number of steps keeps the weights finite.
+
+use faer::{Mat, MatRef};
+use thiserror::Error;
+
+use crate::noise_aware_map::{ResponseModel, Statistic};
+
+/// How to descend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Descent {
+    /// Step length; `None` takes 1 over the largest curvature of the mean loss: a public figure.
+    pub learning_rate: Option<f64>,
+    /// Number of steps, at least 1.
+    pub steps: u32,
+    /// Rows a step for the label-free term; `None` takes all.
+    pub batch: Option<usize>,
+    /// Adds `l2/2` times the squared norm of the weights, those of the first column (the intercept) excepted, to the summed
+    /// loss.
+    pub l2: f64,
+}
+
+/// A descent that cannot be made.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum DescentError {
+    /// A parameter outside its range.
+    #[error("{0}")]
+    Parameter(&'static str),
+    /// The vectors do not have the features' columns.
+    #[error(
+        "this solver works on noisy sums of the features themselves: {vectors} vectors' columns where the features have {features}"
+    )]
+    Shape {
+        /// Columns of the vectors.
+        vectors: usize,
+        /// Columns of the features.
+        features: usize,
+    },
+    /// Weights left the range of numbers.
+    #[error("the weights grew without bound; use a smaller learning rate")]
+    Diverged,
+}
+
+/// Weights, k × outputs, after the given number of steps from `start` (zero if there is none).
+///
+/// `statistic.rows` must be the features times one constant, `rows = features / unit`, up to their truncation to integers;
+/// the gradient is taken with these rows on both sides.
+///
+/// # Errors
+/// [`DescentError`] for parameters out of range, and when the weights grow without bound.
+pub fn descend(
+    statistic: &Statistic<'_>,
+    model: ResponseModel,
+    unit: f64,
+    descent: &Descent,
+    start: Option<MatRef<'_, f64>>,
+) -> Result<Mat<f64>, DescentError> {
+    let (total, columns) = statistic.features.shape();
+    if statistic.rows.ncols() != columns {
+        return Err(DescentError::Shape { vectors: statistic.rows.ncols(), features: columns });
+    }
+    if descent.steps == 0 {
+        return Err(DescentError::Parameter("--steps must be at least 1"));
+    }
+    if !(descent.l2.is_finite() && descent.l2 >= 0.0) {
+        return Err(DescentError::Parameter("--l2 must be a finite number of at least 0"));
+    }
+    if descent.learning_rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+        return Err(DescentError::Parameter("--learning-rate must be a finite number above 0"));
+    }
+    if descent.batch == Some(0) {
+        return Err(DescentError::Parameter("--batch must be at least 1"));
+    }
+    let penalty = descent.l2 / total as f64;
+    let rate = descent.learning_rate.unwrap_or_else(|| 1.0 / (largest_curvature(statistic.features, model) + penalty));
+    let labels = statistic.released * faer::Scale(unit / total as f64);
+    let mut weights = start.map_or_else(|| Mat::zeros(columns, model.outputs()), |start| start.to_owned());
+    let mut order = Shuffled::new(total);
+    for _ in 0..descent.steps {
+        let label_free = match descent.batch.filter(|batch| *batch < total) {
+            None => mean_product(statistic.features, statistic.rows, model, &weights),
+            Some(batch) => {
+                let taken: Vec<usize> = (0..batch).map(|_| order.next()).collect();
+                let gather = |matrix: MatRef<'_, f64>| {
+                    Mat::from_fn(batch, matrix.ncols(), |row, column| matrix[(taken[row], column)])
+                };
+                mean_product(gather(statistic.features).as_ref(), gather(statistic.rows).as_ref(), model, &weights)
+            }
+        };
+        let mut gradient = label_free * faer::Scale(unit) - &labels;
+        for column in 1..columns {
+            for output in 0..model.outputs() {
+                gradient[(column, output)] += penalty * weights[(column, output)];
+            }
+        }
+        weights -= gradient * faer::Scale(rate);
+        if !weights.norm_l2().is_finite() {
+            return Err(DescentError::Diverged);
+        }
+    }
+    Ok(weights)
+}
+
+/// `(1/n) D^T p(theta)`.
+fn mean_product(
+    features: MatRef<'_, f64>,
+    rows: MatRef<'_, f64>,
+    model: ResponseModel,
+    weights: &Mat<f64>,
+) -> Mat<f64> {
+    let mut means = features * weights;
+    let mut scores = vec![0.0; model.outputs()];
+    for row in 0..means.nrows() {
+        for (output, score) in scores.iter_mut().enumerate() {
+            *score = means[(row, output)];
+        }
+        model.mean(&mut scores);
+        for (output, mean) in scores.iter().enumerate() {
+            means[(row, output)] = *mean;
+        }
+    }
+    rows.transpose() * &means * faer::Scale(1.0 / features.nrows() as f64)
+}
+
+/// Largest eigenvalue of `X^T X / n` times the largest second derivative of the loss, by power iteration, 10 % up.
+fn largest_curvature(features: MatRef<'_, f64>, model: ResponseModel) -> f64 {
+    let gram = features.transpose() * features * faer::Scale(1.0 / features.nrows().max(1) as f64);
+    let mut vector = Mat::<f64>::ones(gram.nrows(), 1);
+    let mut value = 0.0;
+    for _ in 0..100 {
+        let next = &gram * &vector;
+        let norm = next.norm_l2();
+        if norm <= 0.0 {
+            break;
+        }
+        value = norm / vector.norm_l2();
+        vector = next * faer::Scale(1.0 / norm);
+    }
+    let second = match model {
+        ResponseModel::Linear => 1.0,
+        ResponseModel::Logistic => 0.25,
+        ResponseModel::Multinomial { .. } => 0.5,
+    };
+    (value * second * 1.1).max(f64::MIN_POSITIVE)
+}
+
+/// Row numbers in a shuffled order, all before any twice: public and the same every time, so a fit can be repeated.
+struct Shuffled {
+    order: Vec<usize>,
+    position: usize,
+    state: u64,
+}
+
+impl Shuffled {
+    fn new(rows: usize) -> Self {
+        Self { order: (0..rows).collect(), position: rows, state: 0x9e37_79b9_7f4a_7c15 }
+    }
+
+    fn next(&mut self) -> usize {
+        if self.position == self.order.len() {
+            for last in (1..self.order.len()).rev() {
+                let other = (self.splitmix() % (last as u64 + 1)) as usize;
+                self.order.swap(last, other);
+            }
+            self.position = 0;
+        }
+        self.position += 1;
+        self.order[self.position - 1]
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014).
+    fn splitmix(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise_aware_map::golden;
+
+    fn descent() -> Descent {
+        Descent { learning_rate: Some(0.5), steps: 50, batch: None, l2: 0.4 }
+    }
+
+    #[test]
+    fn agrees_with_an_independent_descent() {
+        let data = golden::data();
+        let released = data.logistic_release();
+        let statistic = data.statistic(&released);
+        let weights =
+            descend(&statistic, ResponseModel::Logistic, data.longest, &descent(), None).expect("small steps");
+        golden::assert_close(weights.as_ref(), &golden::DESCENT, 1e-12);
+    }
+
+    #[test]
+    fn minibatches_of_all_rows_are_the_full_batch_and_small_ones_come_near() {
+        let data = golden::data();
+        let released = data.logistic_release();
+        let statistic = data.statistic(&released);
+        let run = |batch, steps, rate| {
+            let asked = Descent { batch, steps, learning_rate: Some(rate), l2: 4.0 };
+            descend(&statistic, ResponseModel::Logistic, data.longest, &asked, None).expect("small steps")
+        };
+        let full = run(None, 4000, 0.1);
+        assert!((&run(Some(40), 4000, 0.1) - &full).norm_max() < 1e-12);
+        let hybrid = run(Some(8), 40_000, 0.01);
+        assert!((&hybrid - &full).norm_max() < 0.05, "{hybrid:?} {full:?}");
+        assert!((&hybrid - &full).norm_max() > 1e-6, "a minibatch is not the full batch");
+    }
+
+    #[test]
+    fn a_diverging_descent_and_illegal_parameters_are_errors() {
+        let data = golden::data();
+        let released = data.logistic_release();
+        let statistic = data.statistic(&released);
+        let run = |asked: Descent| descend(&statistic, ResponseModel::Linear, data.longest, &asked, None);
+        assert_eq!(run(Descent { learning_rate: Some(1e6), steps: 1000, ..descent() }), Err(DescentError::Diverged));
+        for illegal in [
+            Descent { steps: 0, ..descent() },
+            Descent { l2: f64::NAN, ..descent() },
+            Descent { learning_rate: Some(0.0), ..descent() },
+            Descent { batch: Some(0), ..descent() },
+        ] {
+            assert!(matches!(run(illegal), Err(DescentError::Parameter(_))));
+        }
+    }
+}
