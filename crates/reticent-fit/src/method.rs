@@ -1,5 +1,7 @@
 //! The methods, one file each, behind one trait; [`ALL`] is their registration.
 
+pub mod functional;
+pub mod gram;
 pub mod noisy_gd;
 
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use crate::options::{MethodOption, Options};
 use crate::plan::{Plan, PlanError, PrivacyClaim};
 
 /// Every method, in the order in which help texts list them.
-pub const ALL: [&dyn Method; 1] = [&noisy_gd::NoisyGd];
+pub const ALL: [&dyn Method; 3] = [&noisy_gd::NoisyGd, &gram::Gram, &functional::Functional];
 
 /// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
 pub trait Method: Sync {
