@@ -51,7 +51,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             }
         }
         Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
-            let Some(label) = product_label(target, label) else { return };
+            let Some(label) = product_label(target, label, row.step) else { return };
             add_products(totals, row.features, label, [diagonal, off_diagonal, cross, square].map(i64::from));
         }
         Map::CorrectCount { classes } => {
@@ -114,8 +114,10 @@ pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals:
         totals[class] += i128::from(COUNT_STEP);
     } else if label == UNUSABLE_LABEL {
         return;
+    } else {
+        totals[0] += i128::from(COUNT_STEP);
     }
-    let mut place = classes as usize;
+    let mut place = classes.max(1) as usize;
     for (code, slot) in codes.iter().zip(coding.slot_kinds()) {
         match slot {
             SlotKind::Numeric => {
@@ -158,7 +160,7 @@ pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals:
             label_high * is(label, output as i32)
         } else {
             match target {
-                ProductTarget::Number => {
+                ProductTarget::Number | ProductTarget::NumberOverNorm => {
                     i32::from(label).clamp(label_low, label_high) * (1 - is(label, i32::from(UNUSABLE_LABEL)))
                 }
                 ProductTarget::Class => label_low * is(label, 0) + label_high * is(label, 1),
@@ -243,13 +245,18 @@ pub fn class_of(label: CodedLabel, classes: u32) -> Option<usize> {
     (class < classes as usize).then_some(class)
 }
 
-/// The integer in `[-32767, 32767]` that stands for a label in products.
+/// The integer in `[-32767, 32767]` that stands for a label in products with a row of the given step.
 #[must_use]
 #[inline]
-pub fn product_label(target: ProductTarget, label: CodedLabel) -> Option<i64> {
+pub fn product_label(target: ProductTarget, label: CodedLabel, row_step: f32) -> Option<i64> {
     match (target, label) {
         (_, UNUSABLE_LABEL) => None,
         (ProductTarget::Number, label) => Some(i64::from(label)),
+        (ProductTarget::NumberOverNorm, label) => {
+            // Never enlarged, whatever the step; `max` also turns NaN into 1.
+            let norm = (f64::from(row_step) * f64::from(LATTICE_NORM_MAX)).max(1.0);
+            Some((f64::from(label) / norm).round() as i64)
+        }
         (ProductTarget::Class, 0) => Some(-i64::from(LATTICE_NORM_MAX)),
         (ProductTarget::Class, 1) => Some(i64::from(LATTICE_NORM_MAX)),
         (ProductTarget::Class, _) => None,

@@ -85,6 +85,9 @@ pub enum Loss {
 pub enum ProductTarget {
     /// A number, `[low, high]` mapped onto the integers `-32767..=32767`.
     Number,
+    /// The same divided by the norm of its row where that is above 1: with rows divided by their own norm, the products are
+    /// those of a regression in which each row has weight `1/norm²`. In products of rows only, not of a public matrix.
+    NumberOverNorm,
     /// Class 0 as -32767 and class 1 as 32767: twice `y - 1/2`.
     Class,
 }
@@ -101,7 +104,7 @@ pub enum Map {
     /// Rows by class, rows by category of every categorical slot, and two moments of every numeric slot, in steps of
     /// [`COUNT_STEP`]: `u - 1/2` and `(2u - 1)² - 1/2` with `u` in `[0, 1]`. Class counts come first, then slot by slot.
     Marginals {
-        /// Declared classes; 0 for a numeric target, which is not counted.
+        /// Declared classes; 0 for a numeric target, which has the count of usable rows in their place.
         classes: u32,
         /// Numeric slots of the coding: two coordinates each.
         numeric: u32,
@@ -349,8 +352,9 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
             let multipliers = [diagonal, off_diagonal, cross, square];
             range(multipliers.into_iter().all(|one| one <= GRAM_MULTIPLIER_MAX), "a multiplier of a Gram query")
         }
-        Map::MatrixProduct { outputs, label_low, label_high, row_norm_square, rows, .. } => {
+        Map::MatrixProduct { outputs, target, label_low, label_high, row_norm_square, rows, .. } => {
             range(outputs > 0, "the number of outputs")?;
+            range(target != ProductTarget::NumberOverNorm, "the target of a matrix product")?;
             range(
                 (-MATRIX_LABEL_MAX..=0).contains(&label_low) && (0..=MATRIX_LABEL_MAX).contains(&label_high),
                 "a label of a matrix product",
@@ -381,7 +385,7 @@ fn count_coordinates(map: &Map) -> u64 {
         Map::SquaredError => 4,
         Map::ClassCount { classes } => u64::from(classes),
         Map::Marginals { classes, numeric, categories, .. } => {
-            u64::from(classes) + u64::from(categories) + 2 * u64::from(numeric)
+            u64::from(classes.max(1)) + u64::from(categories) + 2 * u64::from(numeric)
         }
         Map::Gradient { columns, .. } | Map::ClippedGradient { columns, .. } => u64::from(columns),
         Map::SoftmaxGradient { classes, columns } => u64::from(classes) * u64::from(columns),

@@ -145,7 +145,8 @@ impl MemoryEngine {
             }
             Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
                 let columns = lattice.columns;
-                let labels: Vec<_> = labels.iter().map(|label| product_label(target, *label)).collect();
+                let labels: Vec<_> =
+                    labels.iter().zip(steps).map(|(label, step)| product_label(target, *label, *step)).collect();
                 let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
                 add_products(columns, lattice.stride, features, &labels, &mut products);
                 // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.

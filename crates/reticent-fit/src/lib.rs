@@ -6,7 +6,9 @@
 //! A mistake in this crate costs accuracy, never privacy: it can only ask what the ledger has been charged for.
 
 pub mod certificate;
+pub mod column_scaling;
 pub mod evaluate;
+pub mod gram_release;
 pub mod method;
 pub mod model;
 pub mod options;

@@ -1,5 +1,7 @@
 //! The methods, one file each, behind one trait; [`ALL`] is their registration.
 
+pub mod functional;
+pub mod gram;
 pub mod noisy_gd;
 pub mod walr;
 
@@ -15,7 +17,7 @@ use crate::options::{MethodOption, Options};
 use crate::plan::{Plan, PlanError, PrivacyClaim};
 
 /// Every method, in the order in which help texts list them.
-pub const ALL: [&dyn Method; 2] = [&noisy_gd::NoisyGd, &walr::Walr];
+pub const ALL: [&dyn Method; 4] = [&functional::Functional, &gram::Gram, &noisy_gd::NoisyGd, &walr::Walr];
 
 /// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
 pub trait Method: Sync {

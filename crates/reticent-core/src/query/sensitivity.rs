@@ -18,7 +18,7 @@ impl QueryShape {
     ///
     /// ```text
     ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
-    ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots
+    ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for class or count
     ///              ||slope · row|| <= 2048 · 32767, or <= clip       ||softmax slope · row||² <= 2 (2048 · 32767)²
     ///              Gram: see [`gram`]
     ///   a unit of m rows, with one row's norm at most b, and |b - b'| the most that one row can move:
@@ -98,9 +98,8 @@ impl QueryShape {
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
             // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4.
-            Map::Marginals { classes, numeric, categorical, .. } => {
-                let whole = u128::from(classes > 0) + u128::from(categorical);
-                COUNT_SQUARE * whole + COUNT_SQUARE / 2 * u128::from(numeric)
+            Map::Marginals { numeric, categorical, .. } => {
+                COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)
             }
             Map::Gradient { .. } => SLOPE_ROW_SQUARE,
             Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
@@ -127,7 +126,9 @@ impl QueryShape {
             // maximum over a is 1.2862; 13/10 leaves room for the rounding of both moments.
             Map::Marginals { classes, numeric, categorical, .. } => {
                 let whole = u128::from(classes > 0) + u128::from(categorical);
-                2 * COUNT_SQUARE * whole + COUNT_SQUARE * 13 / 10 * u128::from(numeric)
+                let usable = 2 * COUNT_SQUARE * whole + COUNT_SQUARE * 13 / 10 * u128::from(numeric);
+                // A row whose number becomes unusable leaves the count, and all else with it.
+                usable.max(self.row_norm_square())
             }
             // From c·x to -c·x.
             Map::Gradient { .. } | Map::ClippedGradient { .. } | Map::SoftmaxGradient { .. } => {

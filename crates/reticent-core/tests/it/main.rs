@@ -2,6 +2,7 @@
 
 mod accounting;
 mod encoding;
+mod gram_sensitivity;
 mod ledger_rules;
 mod sensitivity;
 mod session;

@@ -29,6 +29,7 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         gram(ProductTarget::Class, [29, 41, 60, 0]),
         gram(ProductTarget::Number, [0, 0, 5, 1]),
         gram(ProductTarget::Number, [7, 1, 0, 0]),
+        gram(ProductTarget::NumberOverNorm, [29, 41, 35, 7]),
         Map::CorrectCount { classes: 3 },
         Map::LogLoss { classes: 3 },
         Map::SquaredError,

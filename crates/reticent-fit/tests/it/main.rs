@@ -1,6 +1,8 @@
 //! Integration tests of the public half, on generated tables.
 
 mod evaluate;
+mod functional;
+mod gram;
 mod model;
 mod noisy_gd;
 mod table;

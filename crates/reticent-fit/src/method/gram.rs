@@ -1,0 +1,319 @@
+//! Linear regression from one joint noisy release of the Gram matrix of features and target.
+//!
+//! ```text
+//!   release: (29 q_j²), (41 q_j q_l), (35 y q_j), (7 y²) summed over the rows, one noise scale for all
+//!   fit:     posterior of the coefficients given the release, its noise in all four blocks included
+//! ```
+//! Before that, a tenth of the budget buys marginals: columns are centred and scaled by them, and each row is divided by its own
+//! norm, target included, which is a least-squares fit in which a row has weight `1/norm²`.
+//!
+//! Sources: Wang 2018, arXiv:1803.02596 (sufficient statistics with noise); Bernstein, Sheldon 2019, arXiv:1910.13153
+//! (noise-aware posterior). Sensitivity, proof and constants: `docs/methods/gram.md`.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
+use reticent_core::ledger::PlannedRelease;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{COUNT_STEP, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::session::{Grant, Session};
+use reticent_math::gram_regression::{GramNoise, NoisyGram, posterior};
+
+use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use crate::column_scaling::{from_bounds, from_marginals};
+use crate::gram_release::{GramRelease, Multipliers};
+use crate::model::Model;
+use crate::options::MethodOption;
+use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+
+/// Name on the command line and in certificates.
+pub const NAME: &str = "gram";
+
+/// `41² < 2 · 29²`, so that products need no more noise than squares; 35 and 7 by measurement: `docs/methods/gram.md`.
+pub const MULTIPLIERS: Multipliers = Multipliers { diagonal: 29, off_diagonal: 41, cross: 35, square: 7 };
+
+/// Share of `mu²` for the marginals: 1 part in 10.
+const MARGINAL_SHARE: u32 = 10;
+
+/// The method.
+pub struct Gram;
+
+impl Method for Gram {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "linear regression from one noisy matrix of all products of features and target, with standard errors"
+    }
+
+    fn options(&self) -> &'static [MethodOption] {
+        &[
+            MethodOption {
+                name: "scaling",
+                value: "HOW",
+                help: "Scale columns by marginals, bought with a tenth of the budget, or by the schema's bounds alone \
+                       [default: marginals, or bounds where the schema declares row_norm]",
+                choices: &["marginals", "bounds"],
+            },
+            MethodOption {
+                name: "intercept",
+                value: "WHETHER",
+                help: "Fit an intercept; without one gram needs --scaling bounds [default: yes]",
+                choices: &["yes", "no"],
+            },
+        ]
+    }
+
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+        let schema = request.schema;
+        if let TargetKind::Classes(classes) = &schema.target().kind {
+            let found = format!("{} classes", classes.len());
+            return Err(PlanError::Target { method: NAME, fits: "a number (bounds)", found });
+        }
+        let by_bounds = match request.options.word("scaling") {
+            Some(word) => word == "bounds",
+            None => schema.privacy().row_norm.is_some(),
+        };
+        let intercept = request.options.word("intercept") != Some("no");
+        if !intercept && !by_bounds {
+            return Err(PlanError::Parameter(
+                "--intercept no needs --scaling bounds: marginals centre columns".to_owned(),
+            ));
+        }
+        let (encoding, norm_bound) = if by_bounds {
+            let (encoding, bound) = from_bounds(schema, intercept);
+            (encoding, Some(bound))
+        } else {
+            (Encoding::plain(Coding::of(schema), NormRule::OwnNorm), None)
+        };
+        if let Some(init) = request.init {
+            if !intercept {
+                return Err(PlanError::Parameter(
+                    "a model without an intercept cannot keep that of a start model; leave --init out, or fit an intercept"
+                        .to_owned(),
+                ));
+            }
+            start_weights(init, schema, &encoding)?;
+        }
+        let plan = plan(request, &encoding, norm_bound)?;
+        Ok(Box::new(Prepared {
+            plan,
+            schema: schema.clone(),
+            init: request.init.cloned(),
+            encoding: Arc::new(encoding),
+            norm_bound,
+        }))
+    }
+}
+
+/// One Gram release, after marginals where columns are scaled by them.
+fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) -> Result<Plan, PlanError> {
+    let (schema, claim) = (request.schema, request.claim);
+    let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
+    let release =
+        |purpose: &str, map, share| plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation);
+    let columns = encoding.coding().columns().len();
+    let mut releases = Vec::new();
+    let mut left = claim.mu_squared;
+    if norm_bound.is_none() {
+        let share = left.share_down(NonZeroU32::new(MARGINAL_SHARE).expect("a constant above zero"));
+        left = left.checked_sub(share).expect("a share is at most the whole");
+        let (numeric, categorical) = encoding.coding().numeric_and_categorical_slots();
+        let map = Map::Marginals {
+            classes: 0,
+            numeric: numeric as u32,
+            categorical: categorical as u32,
+            categories: (columns - 1 - numeric) as u32,
+        };
+        releases.push(release("marginals", map, share)?);
+    }
+    let target = if norm_bound.is_none() { ProductTarget::NumberOverNorm } else { ProductTarget::Number };
+    releases.push(release("Gram matrix", MULTIPLIERS.map(columns as u32, target), left)?);
+    let expectations = expectations(schema, &releases, norm_bound);
+    let public = declared_public(request);
+    Ok(Plan { method: NAME, claim: claim.clone(), releases, public, expectations, reason: None })
+}
+
+struct Prepared {
+    plan: Plan,
+    schema: Schema,
+    init: Option<Model>,
+    /// Of the Gram release; before marginals are known, one with the same columns.
+    encoding: Arc<Encoding>,
+    /// Bound on the norm of rows that are shortened; `None` where each row is divided by its own norm.
+    norm_bound: Option<f64>,
+}
+
+impl PreparedFit for Prepared {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn plan_mut(&mut self) -> &mut Plan {
+        &mut self.plan
+    }
+
+    fn encoding(&self) -> Option<&Arc<Encoding>> {
+        Some(&self.encoding)
+    }
+
+    fn fit(
+        &self,
+        session: &mut Session<'_>,
+        grants: Vec<Grant>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Fitted, FitError> {
+        let mut grants = grants.into_iter();
+        let mut release = |planned: &PlannedRelease, encoding: &Arc<Encoding>| {
+            let query = SumQuery::new(planned.shape.clone(), encoding.clone(), PassWeights::none())
+                .expect("the plan was made with these columns");
+            let released = session.release(grants.next().expect("the plan pays for each release"), &query)?;
+            progress();
+            Ok::<_, FitError>(released)
+        };
+        let (planned, encoding) = match &self.plan.releases[..] {
+            [gram] => (gram, self.encoding.clone()),
+            [marginals, gram] => {
+                let released = release(marginals, &self.encoding)?;
+                let noise = released.noise_standard_deviation;
+                let values = released.values();
+                let rows = declared_rows(&self.schema).unwrap_or(values[0]).max(noise).max(1.0);
+                let signal = rows * effective_mu(gram, &self.plan);
+                let coding = self.encoding.coding().clone();
+                (gram, Arc::new(from_marginals(coding, &values[1..], noise, rows, signal)))
+            }
+            releases => panic!("the plan of {NAME} has one or two releases, not {}", releases.len()),
+        };
+        let released = release(planned, &encoding)?;
+        let gram = GramRelease::of(&released, &planned.shape, &encoding);
+
+        // Weights of lattice rows: those of encoded columns times the bound that stands for norm 1.
+        let unit = self.norm_bound.unwrap_or(1.0);
+        let prior_mean = self.init.as_ref().map(|init| {
+            let weights = init.weights(&encoding);
+            gram.columns.iter().map(|column| weights[*column] * unit).collect::<Vec<f64>>()
+        });
+        let [_, matrix, cross, square] = gram.noise;
+        let found = posterior(&NoisyGram {
+            upper: &gram.upper,
+            cross: &gram.cross,
+            square: gram.square.expect("the query asks for it"),
+            rows: self.rows(&gram, &encoding),
+            noise: GramNoise { matrix, cross, square },
+            prior_mean: prior_mean.as_deref(),
+        })
+        .map_err(|error| FitError::Numeric(error.to_string()))?;
+
+        let all = encoding.coding().columns().len();
+        let weights: Vec<f64> = found.weights.iter().map(|weight| weight / unit).collect();
+        let covariance: Vec<f64> = found.covariance.iter().map(|value| value / (unit * unit)).collect();
+        Ok(Fitted {
+            weights: gram.spread(&weights, all),
+            covariance: Some(gram.spread_matrix(&covariance, all)),
+            encoding,
+        })
+    }
+}
+
+impl Prepared {
+    /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.
+    fn rows(&self, gram: &GramRelease, encoding: &Encoding) -> Option<f64> {
+        let bound = self.norm_bound?;
+        // The square of the intercept's column is (scale / bound)² in every row.
+        let from_intercept =
+            || (gram.columns.first() == Some(&0)).then(|| gram.upper[0] * (bound / encoding.scale()[0]).powi(2));
+        let trace: f64 = diagonal(&gram.upper, gram.columns.len()).sum();
+        declared_rows(&self.schema).or_else(from_intercept).map(|rows| rows.max(trace))
+    }
+}
+
+fn diagonal(upper: &[f64], columns: usize) -> impl Iterator<Item = f64> {
+    (0..columns).map(move |column| upper[column * (2 * columns - column + 1) / 2])
+}
+
+/// The declared number of units, where it is one of rows.
+fn declared_rows(schema: &Schema) -> Option<f64> {
+    match schema.privacy().unit {
+        PrivacyUnit::Row => schema.privacy().rows.map(|rows| rows as f64),
+        PrivacyUnit::Column { .. } => None,
+    }
+}
+
+/// `mu` of the whole fit, divided by how much larger the sensitivity is than under add-remove of one row.
+fn effective_mu(gram: &PlannedRelease, plan: &Plan) -> f64 {
+    let sensitivity = gram.shape.sensitivity(&plan.claim.relation).expect("planned with a finite sensitivity");
+    let one_row = [MULTIPLIERS.diagonal, MULTIPLIERS.cross, MULTIPLIERS.square].map(|one| f64::from(one).powi(2));
+    let one_row = one_row.iter().sum::<f64>().sqrt() * f64::from(LATTICE_NORM_MAX).powi(2);
+    plan.claim.mu * one_row / (sensitivity.get() as f64).sqrt()
+}
+
+fn expectations(schema: &Schema, releases: &[PlannedRelease], norm_bound: Option<f64>) -> Vec<Expectation> {
+    let mut expectations = Vec::new();
+    if let Some(bound) = norm_bound {
+        expectations.push(Expectation {
+            name: "norm bound of a row",
+            value: bound,
+            meaning: "L2, over encoded columns with the intercept; products are in units of its square".to_owned(),
+        });
+    }
+    if let [marginals, _] = releases {
+        expectations.push(Expectation {
+            name: "noise of a marginal count",
+            value: marginals.noise.standard_deviation(marginals.noise_scale) / COUNT_STEP as f64,
+            meaning: "standard deviation, in rows".to_owned(),
+        });
+    }
+    let gram = releases.last().expect("a Gram release is planned");
+    let unit = f64::from(LATTICE_NORM_MAX).powi(2);
+    let noise = gram.noise.standard_deviation(gram.noise_scale) / unit;
+    let entry = noise / f64::from(MULTIPLIERS.off_diagonal);
+    expectations.push(Expectation {
+        name: "noise of a product of two columns",
+        value: entry,
+        meaning: "standard deviation of the sum over all rows, in rows of norm 1".to_owned(),
+    });
+    expectations.push(Expectation {
+        name: "noise of a product with the target",
+        value: noise / f64::from(MULTIPLIERS.cross),
+        meaning: "the same, with the target between -1 and 1".to_owned(),
+    });
+    let Map::Gram { columns, .. } = *gram.shape.map() else { unreachable!("the last release is of a Gram query") };
+    // Largest eigenvalue of a symmetric matrix of such noise: 2 s sqrt(d).
+    let largest = 2.0 * entry * f64::from(columns).sqrt();
+    expectations.push(Expectation {
+        name: "largest eigenvalue of the noise",
+        value: largest,
+        meaning: "directions of the table with less weight than this, in rows, are shrunken toward zero".to_owned(),
+    });
+    if let Some(rows) = declared_rows(schema) {
+        expectations.push(Expectation {
+            name: "the same as a share of all rows",
+            value: largest / rows,
+            meaning: "far below 1 over the number of columns, privacy costs little".to_owned(),
+        });
+    }
+    expectations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_need_no_more_noise_than_squares() {
+        let Multipliers { diagonal, off_diagonal, cross, square } = MULTIPLIERS;
+        assert!(off_diagonal * off_diagonal <= 2 * diagonal * diagonal);
+        assert!((off_diagonal + 1).pow(2) > 2 * diagonal * diagonal, "the largest such whole number");
+        assert!(cross * cross >= 2 * square * square, "then the square costs nothing when a row is replaced");
+    }
+
+    #[test]
+    fn the_diagonal_is_found_in_the_packed_triangle() {
+        let upper = [1.0, 0.0, 0.0, 2.0, 0.0, 3.0];
+        assert_eq!(diagonal(&upper, 3).collect::<Vec<_>>(), [1.0, 2.0, 3.0]);
+    }
+}

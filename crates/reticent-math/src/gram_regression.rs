@@ -1,0 +1,331 @@
+//! Linear regression from one noisy Gram matrix: noise-aware posterior of the coefficients.
+//!
+//! Given is what a release contains, in units in which a row has norm at most 1 and the target lies in `[-1, 1]`:
+//! ```text
+//!   G~ = X'X + E      E symmetric Gaussian, standard deviation s off the diagonal and sqrt(2) s on it
+//!   t~ = X'y + e      e Gaussian, standard deviation s_t a coordinate
+//!   r~ = y'y + f      f Gaussian, standard deviation s_r
+//! ```
+//! Model: `y = X w + eps`, `eps ~ N(0, sigma²)`, `w ~ N(w0, tau²)`. In an eigenbasis `V` of `G~`, with `g` the estimate of
+//! `diag(V' X'X V)` of [`shrunken_spectrum`], `delta = w - w0` and `z = V'(t~ - G~ w0)`:
+//! ```text
+//!   z_k = g_k delta_k + N(0, v_k),     v_k = s_t² + s² (1 + 1/d) (d tau² + ||w0||²) + sigma² g_k
+//!   delta_k | z ~ N(tau² g_k z_k / c_k,  tau² v_k / c_k),     c_k = tau² g_k² + v_k
+//!   r~ - 2 w0't~ + w0'G~ w0  ~  N(n sigma² + E[delta' X'X delta | z],  its variance)
+//! ```
+//! The term with `d tau²` is the noise of the matrix itself times the unknown coefficients: a row of `E delta` has variance
+//! `s² (||delta||² + delta_k²)`. `tau²` and `sigma²` are integrated over a grid with weights by their marginal likelihood, so
+//! nothing is tuned on private data and a release without signal gives coefficients near `w0`.
+//!
+//! Sources: Bernstein, Sheldon 2019, "Differentially private Bayesian linear regression" (noise-aware posterior); Bun,
+//! Allez, Bouchaud, Potters 2016, "Rotational invariant estimator for general noisy matrices" (spectrum). The combination
+//! is derived here; row G2 of `docs/formulas.md`.
+
+use faer::linalg::solvers::SelfAdjointEigen;
+use faer::{Mat, Side};
+use thiserror::Error;
+
+/// Standard deviations of the noise in a release, in the units of the release.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GramNoise {
+    /// Of an entry of the matrix off the diagonal; entries on it have `sqrt(2)` times as much.
+    pub matrix: f64,
+    /// Of a coordinate of `X'y`.
+    pub cross: f64,
+    /// Of `y'y`.
+    pub square: f64,
+}
+
+/// A noisy Gram matrix of features and target.
+#[derive(Clone, Copy, Debug)]
+pub struct NoisyGram<'a> {
+    /// Upper triangle of `X'X` row after row, `d (d + 1) / 2` values; a row of `X` has norm at most 1.
+    pub upper: &'a [f64],
+    /// `X'y`, `d` values; `|y| <= 1`.
+    pub cross: &'a [f64],
+    /// `y'y`.
+    pub square: f64,
+    /// Number of rows, if known better than by the trace; it serves the estimate of `sigma²` only.
+    pub rows: Option<f64>,
+    /// The noise.
+    pub noise: GramNoise,
+    /// Mean of the prior, `d` values; `None` is zero.
+    pub prior_mean: Option<&'a [f64]>,
+}
+
+/// Posterior of the coefficients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GramPosterior {
+    /// Posterior mean, one weight a column.
+    pub weights: Vec<f64>,
+    /// Posterior covariance, `d × d`, row after row. It contains sampling error, noise and what is not known of the two
+    /// variances.
+    pub covariance: Vec<f64>,
+    /// Posterior mean of `tau²`, the variance of a coefficient around the prior mean.
+    pub prior_variance: f64,
+    /// Posterior mean of `sigma²`, the variance of the target around the model.
+    pub residual_variance: f64,
+}
+
+/// A release that cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum GramError {
+    /// Lengths that do not belong to one number of columns.
+    #[error("a Gram matrix of {columns} columns has {expected} entries in its upper triangle, not {found}")]
+    Length {
+        /// Columns, by the length of the cross products.
+        columns: usize,
+        /// Entries that belong to it.
+        expected: usize,
+        /// Entries found.
+        found: usize,
+    },
+    /// A value that is not finite, or a noise that is not above zero.
+    #[error("a release holds finite values and noise above zero; found another: {0}")]
+    Value(&'static str),
+    /// The eigenvalue iteration did not end.
+    #[error("no eigenvalues were found; the matrix holds values out of range")]
+    Eigenvalues,
+}
+
+/// Grid of `ln tau²`: bounds and number of points.
+const PRIOR_GRID: (f64, f64, usize) = (1e-7, 1e3, 49);
+/// Grid of `ln sigma²`.
+const RESIDUAL_GRID: (f64, f64, usize) = (1e-6, 1.0, 49);
+/// Log-normal hyper-prior of `tau²`: median, and standard deviation of the logarithm.
+const HYPER_PRIOR: (f64, f64) = (0.03, 2.0);
+
+/// Posterior of the coefficients given a release: see the module.
+///
+/// # Errors
+/// [`GramError`] when lengths or values are not those of a release.
+pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
+    check(release)?;
+    let d = release.cross.len();
+    let columns = d as f64;
+    let noise = release.noise;
+    let matrix = symmetric(release.upper, d);
+    let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| GramError::Eigenvalues)?;
+    // The trace cannot be below zero, and what is below its own noise is not known to be above it.
+    let trace = (0..d).map(|k| matrix[(k, k)]).sum::<f64>().max((2.0 * columns).sqrt() * noise.matrix).max(1.0);
+    let spectrum = shrunken_spectrum(&values(&eigen), noise.matrix, trace);
+    let rows = release.rows.unwrap_or(trace).max(1.0);
+
+    let centre = Mat::from_fn(d, 1, |k, _| release.prior_mean.map_or(0.0, |mean| mean[k]));
+    let centre_square = centre.squared_norm_l2();
+    let cross = Mat::from_fn(d, 1, |k, _| release.cross[k]);
+    let fitted = &matrix * &centre;
+    let remaining = &cross - &fitted;
+    let projected = eigen.U().transpose() * &remaining;
+    let signal: Vec<f64> = projected.col(0).iter().copied().collect();
+    let quadratic: f64 = (0..d).map(|k| centre[(k, 0)] * (fitted[(k, 0)] - 2.0 * cross[(k, 0)])).sum();
+    let square = release.square + quadratic;
+    let square_variance = noise.square.powi(2)
+        + 4.0 * noise.cross.powi(2) * centre_square
+        + 2.0 * noise.matrix.powi(2) * centre_square.powi(2);
+
+    let mut mixture = Mixture::new(d);
+    for log_prior in grid(PRIOR_GRID) {
+        let prior = log_prior.exp();
+        let matrix_noise = noise.matrix.powi(2) * (1.0 + 1.0 / columns) * (columns * prior + centre_square);
+        for log_residual in grid(RESIDUAL_GRID) {
+            let residual = log_residual.exp();
+            let mut part = Part::new(d, prior, residual);
+            let mut cost = 0.5 * ((log_prior - HYPER_PRIOR.0.ln()) / HYPER_PRIOR.1).powi(2);
+            let (mut explained, mut explained_variance, mut length) = (0.0, 0.0, 0.0);
+            for k in 0..d {
+                let (g, z) = (spectrum[k], signal[k]);
+                let v = noise.cross.powi(2) + matrix_noise + residual * g;
+                let c = prior * g * g + v;
+                let (mean, variance) = (prior * g * z / c, prior * v / c);
+                cost += 0.5 * (c.ln() + z * z / c);
+                explained += g * (mean * mean + variance);
+                explained_variance += 2.0 * g * g * variance * (2.0 * mean * mean + variance);
+                length += mean * mean + variance;
+                part.mean[k] = mean;
+                part.variance[k] = variance;
+            }
+            let spread = square_variance
+                + 2.0 * rows * residual * residual
+                + explained_variance
+                + 2.0 * (noise.matrix * length).powi(2);
+            cost += 0.5 * ((square - rows * residual - explained).powi(2) / spread + spread.ln());
+            mixture.add(&part, cost);
+        }
+    }
+    Ok(mixture.finish(&eigen, &centre))
+}
+
+/// Estimates `v_k' G v_k` for the eigenvectors `v_k` of a noisy symmetric matrix `G + E`, from its eigenvalues in rising order.
+///
+/// ```text
+///   xi_k = l_k - 2 d s² h_k,   h_k = 1/d sum_j (l_k - l_j) / ((l_k - l_j)² + s²)
+/// ```
+/// then made rising (isotonic regression), at least zero, and scaled to the given trace. `s` is the noise off the diagonal. Where all
+/// is noise, every `xi_k` is `trace / d`; where nothing is, `xi = l`.
+///
+/// Source: Bun, Allez, Bouchaud, Potters 2016, additive noise: `xi = l - 2 sigma² h(l)`, here `sigma² = d s²`, with the
+/// Hilbert transform smoothed over the width `s`.
+#[must_use]
+pub fn shrunken_spectrum(eigenvalues: &[f64], noise: f64, trace: f64) -> Vec<f64> {
+    let width = noise * noise;
+    let shrink = |own: f64| {
+        let repelled = |other: &f64| {
+            let distance = own - other;
+            if distance.abs() > 0.0 { distance / (distance * distance + width) } else { 0.0 }
+        };
+        (own - 2.0 * width * eigenvalues.iter().map(repelled).sum::<f64>()).max(0.0)
+    };
+    let rising = isotonic(eigenvalues.iter().map(|own| shrink(*own)));
+    let total: f64 = rising.iter().sum();
+    if total > 0.0 {
+        rising.into_iter().map(|value| value * trace / total).collect()
+    } else {
+        vec![trace / eigenvalues.len() as f64; eigenvalues.len()]
+    }
+}
+
+/// The nearest rising sequence in least squares: pools adjacent violators.
+fn isotonic(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for value in values {
+        let mut pool = (value, 1);
+        while let Some(last) = pools.last().copied().filter(|last| last.0 > pool.0) {
+            pools.pop();
+            let members = last.1 + pool.1;
+            pool = ((last.0 * last.1 as f64 + pool.0 * pool.1 as f64) / members as f64, members);
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(value, members)| std::iter::repeat_n(value, members)).collect()
+}
+
+/// Posterior at one point of the grid, in the eigenbasis.
+struct Part {
+    prior: f64,
+    residual: f64,
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+}
+
+impl Part {
+    fn new(columns: usize, prior: f64, residual: f64) -> Self {
+        Self { prior, residual, mean: vec![0.0; columns], variance: vec![0.0; columns] }
+    }
+}
+
+/// Running sums over the grid, each point weighted by `exp(-cost)`, relative to the least cost so far.
+struct Mixture {
+    least: f64,
+    weight: f64,
+    sum: Part,
+    /// Sum of `mean_k mean_l`, full, row after row.
+    products: Vec<f64>,
+}
+
+impl Mixture {
+    fn new(columns: usize) -> Self {
+        Self {
+            least: f64::INFINITY,
+            weight: 0.0,
+            sum: Part::new(columns, 0.0, 0.0),
+            products: vec![0.0; columns * columns],
+        }
+    }
+
+    fn add(&mut self, part: &Part, cost: f64) {
+        /// Points less likely than this, in logarithms, change no digit that matters.
+        const NEGLIGIBLE: f64 = 30.0;
+        if cost > self.least + NEGLIGIBLE {
+            return;
+        }
+        if cost < self.least {
+            self.rescale((cost - self.least).exp());
+            self.least = cost;
+        }
+        let share = (self.least - cost).exp();
+        let columns = part.mean.len();
+        self.weight += share;
+        self.sum.prior += share * part.prior;
+        self.sum.residual += share * part.residual;
+        for k in 0..columns {
+            self.sum.mean[k] += share * part.mean[k];
+            self.sum.variance[k] += share * part.variance[k];
+            let products = &mut self.products[k * columns..(k + 1) * columns];
+            for (product, mean) in products.iter_mut().zip(&part.mean) {
+                *product += share * part.mean[k] * mean;
+            }
+        }
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        self.weight *= factor;
+        self.sum.prior *= factor;
+        self.sum.residual *= factor;
+        let sums = self.sum.mean.iter_mut().chain(&mut self.sum.variance).chain(&mut self.products);
+        sums.for_each(|sum| *sum *= factor);
+    }
+
+    fn finish(self, eigen: &SelfAdjointEigen<f64>, centre: &Mat<f64>) -> GramPosterior {
+        let columns = self.sum.mean.len();
+        let mean = Mat::from_fn(columns, 1, |k, _| self.sum.mean[k] / self.weight);
+        let inner = Mat::from_fn(columns, columns, |k, l| {
+            let between = self.products[k * columns + l] / self.weight - mean[(k, 0)] * mean[(l, 0)];
+            if k == l { between + self.sum.variance[k] / self.weight } else { between }
+        });
+        let covariance = eigen.U() * &inner * eigen.U().transpose();
+        let weights = eigen.U() * &mean + centre;
+        GramPosterior {
+            weights: weights.col(0).iter().copied().collect(),
+            covariance: (0..columns * columns)
+                .map(|at| 0.5 * (covariance[(at / columns, at % columns)] + covariance[(at % columns, at / columns)]))
+                .collect(),
+            prior_variance: self.sum.prior / self.weight,
+            residual_variance: self.sum.residual / self.weight,
+        }
+    }
+}
+
+fn grid((low, high, points): (f64, f64, usize)) -> impl Iterator<Item = f64> {
+    let (start, length) = (low.ln(), (high / low).ln());
+    (0..points).map(move |point| start + length * point as f64 / (points - 1) as f64)
+}
+
+fn values(eigen: &SelfAdjointEigen<f64>) -> Vec<f64> {
+    eigen.S().column_vector().iter().copied().collect()
+}
+
+/// The full matrix of a packed upper triangle.
+pub(crate) fn symmetric(upper: &[f64], columns: usize) -> Mat<f64> {
+    Mat::from_fn(columns, columns, |row, column| {
+        let (j, l) = (row.min(column), row.max(column));
+        // Rows before row j hold d, d - 1, ... entries.
+        upper[j * (2 * columns - j + 1) / 2 + (l - j)]
+    })
+}
+
+fn check(release: &NoisyGram<'_>) -> Result<(), GramError> {
+    let columns = release.cross.len();
+    let (expected, found) = (columns * (columns + 1) / 2, release.upper.len());
+    if columns == 0 || expected != found || release.prior_mean.is_some_and(|mean| mean.len() != columns) {
+        return Err(GramError::Length { columns, expected, found });
+    }
+    let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+    if !finite(release.upper) || !finite(release.cross) || !release.square.is_finite() {
+        return Err(GramError::Value("a sum"));
+    }
+    if release.prior_mean.is_some_and(|mean| !finite(mean)) {
+        return Err(GramError::Value("the prior mean"));
+    }
+    if release.rows.is_some_and(|rows| !rows.is_finite()) {
+        return Err(GramError::Value("the number of rows"));
+    }
+    let GramNoise { matrix, cross, square } = release.noise;
+    if ![matrix, cross, square].iter().all(|noise| noise.is_finite() && *noise > 0.0) {
+        return Err(GramError::Value("a standard deviation"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

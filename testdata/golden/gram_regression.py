@@ -1,0 +1,79 @@
+"""Golden posterior for `gram_regression.rs`: an independent NumPy version of the formulas in its header, on a fixed release.
+
+Run with NumPy 2; prints the release and the posterior as Rust constants and writes gram_regression.json.
+"""
+import json
+import pathlib
+
+import numpy as np
+
+D, ROWS = 4, 300
+
+
+def release():
+    i = np.arange(ROWS)[:, None]
+    x = np.cos(0.7 * i * (1 + np.arange(D)) + np.arange(D) ** 2) * np.array([1.0, 0.8, 0.5, 0.2])
+    x /= np.maximum(1.0, np.linalg.norm(x, axis=1))[:, None]
+    y = np.clip(x @ np.array([0.5, -0.4, 0.2, 0.0]) + 0.1 * np.sin(1.3 * i[:, 0] ** 1.5), -1, 1)
+    # Not random: the noise of a release is any number.
+    e = np.sin(3.0 * np.arange(D * D).reshape(D, D))
+    gram = x.T @ x + 6.0 * (e + e.T)
+    return gram, x.T @ y + 5.0 * np.cos(2.0 * np.arange(D)), float(y @ y) + 3.0
+
+
+def isotonic(values):
+    out = np.array(values)
+    # Min-max formula instead of pooling.
+    return np.array([
+        max(min(out[a : b + 1].mean() for b in range(k, len(out))) for a in range(k + 1)) for k in range(len(out))
+    ])
+
+
+def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None):
+    d = len(cross)
+    mean = np.zeros(d) if mean is None else np.array(mean)
+    values, vectors = np.linalg.eigh(gram)
+    trace = max(np.trace(gram), np.sqrt(2 * d) * s, 1.0)
+    gap = values[:, None] - values[None, :]
+    xi = values - 2 * s * s * (gap / (gap**2 + s * s)).sum(1)
+    g = isotonic(np.maximum(xi, 0))
+    g = g * trace / g.sum() if g.sum() > 0 else np.full(d, trace / d)
+    rows = trace if rows is None else rows
+    z = vectors.T @ (cross - gram @ mean)
+    m2 = mean @ mean
+    r = square - 2 * mean @ cross + mean @ gram @ mean
+    r_var = s_r**2 + 4 * s_t**2 * m2 + 2 * s**2 * m2**2
+    tau2 = np.geomspace(1e-7, 1e3, 49)[:, None, None]
+    sigma2 = np.geomspace(1e-6, 1.0, 49)[None, :, None]
+    v = s_t**2 + s**2 * (1 + 1 / d) * (d * tau2 + m2) + sigma2 * g
+    c = tau2 * g**2 + v
+    w, pv = tau2 * g * z / c, tau2 * v / c
+    log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(tau2[..., 0] / 0.03) / 2.0) ** 2
+    explained = rows * sigma2[..., 0] + (g * (w**2 + pv)).sum(-1)
+    spread = r_var + 2 * rows * sigma2[..., 0] ** 2 + (2 * g**2 * pv * (2 * w**2 + pv)).sum(-1)
+    spread = spread + 2 * s**2 * (w**2 + pv).sum(-1) ** 2
+    log_p = log_p - 0.5 * ((r - explained) ** 2 / spread + np.log(spread))
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    e_w = np.einsum("ij,ijk->k", p, w)
+    cov = np.einsum("ij,ijk,ijl->kl", p, w, w) - np.outer(e_w, e_w) + np.diag(np.einsum("ij,ijk->k", p, np.broadcast_to(pv, w.shape)))
+    return {
+        "weights": (mean + vectors @ e_w).tolist(),
+        "covariance": (vectors @ cov @ vectors.T).ravel().tolist(),
+        "prior_variance": float(p.sum(1) @ tau2[:, 0, 0]),
+        "residual_variance": float(p.sum(0) @ sigma2[0, :, 0]),
+        "spectrum": g.tolist(),
+    }
+
+
+if __name__ == "__main__":
+    gram, cross, square = release()
+    upper = gram[np.triu_indices(D)]
+    cases = {
+        "quiet": posterior(gram, cross, square, 0.05, 0.05, 0.05),
+        "noisy": posterior(gram, cross, square, 9.0, 6.0, 20.0),
+        "centred": posterior(gram, cross, square, 9.0, 6.0, 20.0, rows=280.0, mean=[0.4, -0.3, 0.0, 0.1]),
+    }
+    document = {"upper": upper.tolist(), "cross": cross.tolist(), "square": square, "cases": cases}
+    pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
+    print(json.dumps(document))
