@@ -97,6 +97,14 @@ pub enum Map {
         /// Encoded columns, the intercept among them.
         columns: u32,
     },
+    /// The same slopes divided by the largest norm that they could have with another class, so that a row's contribution has
+    /// norm at most 1 whatever its scores: `classes · columns` coordinates, class after class.
+    BoundedSoftmaxGradient {
+        /// Classes, at least 2.
+        classes: u32,
+        /// Encoded columns, the intercept among them.
+        columns: u32,
+    },
     /// Products of the lattice row with itself and with the label, each block times its own multiplier.
     ///
     /// Coordinates: the packed upper triangle, row after row, diagonal entries times `diagonal` and the others times
@@ -165,7 +173,9 @@ impl Map {
         match *self {
             Self::ClassCount { .. } | Self::Marginals { .. } | Self::Gram { .. } | Self::MatrixProduct { .. } => 0,
             Self::Gradient { columns, .. } => columns as usize,
-            Self::SoftmaxGradient { classes, columns } => classes as usize * columns as usize,
+            Self::SoftmaxGradient { classes, columns } | Self::BoundedSoftmaxGradient { classes, columns } => {
+                classes as usize * columns as usize
+            }
             Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
             Self::CorrectCount { classes } | Self::LogLoss { classes } => scores(classes) * encoded,
         }
@@ -268,6 +278,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
     match *map {
         Map::ClassCount { classes }
         | Map::SoftmaxGradient { classes, .. }
+        | Map::BoundedSoftmaxGradient { classes, .. }
         | Map::CorrectCount { classes }
         | Map::LogLoss { classes }
             if classes < 2 =>
@@ -292,6 +303,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         | Map::Marginals { .. }
         | Map::Gradient { .. }
         | Map::SoftmaxGradient { .. }
+        | Map::BoundedSoftmaxGradient { .. }
         | Map::CorrectCount { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
@@ -309,7 +321,9 @@ fn count_coordinates(map: &Map) -> u64 {
             u64::from(classes) + u64::from(categories) + 2 * u64::from(numeric)
         }
         Map::Gradient { columns, .. } => u64::from(columns),
-        Map::SoftmaxGradient { classes, columns } => u64::from(classes) * u64::from(columns),
+        Map::SoftmaxGradient { classes, columns } | Map::BoundedSoftmaxGradient { classes, columns } => {
+            u64::from(classes) * u64::from(columns)
+        }
         Map::Gram { columns, cross, square, .. } => {
             let columns = u64::from(columns);
             columns * (columns + 1) / 2 + if cross > 0 { columns } else { 0 } + u64::from(square > 0)
@@ -364,9 +378,10 @@ impl SumQuery {
     pub fn new(shape: QueryShape, encoding: Arc<Encoding>, weights: PassWeights) -> Result<Self, QueryError> {
         let encoded = encoding.coding().columns().len();
         let columns = match *shape.map() {
-            Map::Gradient { columns, .. } | Map::SoftmaxGradient { columns, .. } | Map::Gram { columns, .. } => {
-                columns as usize
-            }
+            Map::Gradient { columns, .. }
+            | Map::SoftmaxGradient { columns, .. }
+            | Map::BoundedSoftmaxGradient { columns, .. }
+            | Map::Gram { columns, .. } => columns as usize,
             Map::Marginals { numeric, categorical, categories, .. } => {
                 let (found_numeric, found_categorical) = encoding.coding().numeric_and_categorical_slots();
                 let found_categories = encoded - 1 - found_numeric;
@@ -458,7 +473,7 @@ impl SumQuery {
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
             Map::LogLoss { .. } => 1.0 / LOG_LOSS_STEP as f64,
-            Map::Gradient { .. } | Map::SoftmaxGradient { .. } => {
+            Map::Gradient { .. } | Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } => {
                 let encoding = self.encoding().expect("a gradient is asked of a table");
                 encoding.contribution_step() / f64::from(SLOPE_MAX)
             }

@@ -70,6 +70,7 @@ impl QueryShape {
             Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
             | Map::MatrixProduct { .. }
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
@@ -91,7 +92,7 @@ impl QueryShape {
                 let whole = u128::from(classes > 0) + u128::from(categorical);
                 COUNT_SQUARE * whole + COUNT_SQUARE / 2 * u128::from(numeric)
             }
-            Map::Gradient { .. } => SLOPE_ROW_SQUARE,
+            Map::Gradient { .. } | Map::BoundedSoftmaxGradient { .. } => SLOPE_ROW_SQUARE,
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
             Map::MatrixProduct { .. } => unreachable!("has its own bound"),
@@ -116,7 +117,9 @@ impl QueryShape {
                 2 * COUNT_SQUARE * whole + COUNT_SQUARE * 13 / 10 * u128::from(numeric)
             }
             // From c·x to -c·x.
-            Map::Gradient { .. } | Map::SoftmaxGradient { .. } => 4 * self.row_norm_square(),
+            Map::Gradient { .. } | Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } => {
+                4 * self.row_norm_square()
+            }
             Map::Gram { .. } => self.gram(Adjacency::Replace),
             Map::MatrixProduct { .. } => unreachable!("has its own bound"),
         }
@@ -132,7 +135,9 @@ impl QueryShape {
             // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
             Map::Gradient { loss: Loss::Logistic, .. } => self.row_norm_square(),
             // min(1, e^z) to -min(1, e^-z): at z = 0 from 1 to -1.
-            Map::Gradient { loss: Loss::TwoSidedExponential, .. } => 4 * self.row_norm_square(),
+            Map::Gradient { loss: Loss::TwoSidedExponential, .. } | Map::BoundedSoftmaxGradient { .. } => {
+                4 * self.row_norm_square()
+            }
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
             Map::SoftmaxGradient { .. } => self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Label),
