@@ -8,7 +8,7 @@
 use crate::encoding::{CODE_MAX, LATTICE_NORM_MAX, LatticeRow, SlotKind, norm_square};
 use crate::pass_weights::PassWeights;
 use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, scores};
-use crate::slope::{sigmoid, slope, softmax_slopes};
+use crate::slope::{bounded_softmax_slopes, sigmoid, slope, softmax_slopes};
 
 /// Label of a row as stored: a class index, or a number with the target's bounds mapped onto `-32767..=32767`, or
 /// [`UNUSABLE_LABEL`].
@@ -42,10 +42,15 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             let largest = largest_slope(row.features, clip);
             add_scaled(totals, slope.clamp(-largest, largest), row.features);
         }
-        Map::SoftmaxGradient { classes, .. } => {
+        Map::SoftmaxGradient { classes, .. } | Map::BoundedSoftmaxGradient { classes, .. } => {
             let Some(class) = class_of(label, classes) else { return };
             let mut slopes = vec![0; classes as usize];
-            softmax_slopes(&class_scores(weights, row), class, &mut slopes);
+            let scores = class_scores(weights, row);
+            if matches!(query.shape().map(), Map::BoundedSoftmaxGradient { .. }) {
+                bounded_softmax_slopes(&scores, class, &mut slopes);
+            } else {
+                softmax_slopes(&scores, class, &mut slopes);
+            }
             for (totals, slope) in totals.chunks_exact_mut(row.features.len()).zip(slopes) {
                 add_scaled(totals, slope, row.features);
             }

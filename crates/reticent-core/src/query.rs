@@ -136,6 +136,14 @@ pub enum Map {
         /// Encoded columns, the intercept among them.
         columns: u32,
     },
+    /// The same slopes divided by the largest norm that they could have with another class, so that a row's contribution has
+    /// norm at most 1 whatever its scores: `classes · columns` coordinates, class after class.
+    BoundedSoftmaxGradient {
+        /// Classes, at least 2.
+        classes: u32,
+        /// Encoded columns, the intercept among them.
+        columns: u32,
+    },
     /// Products of the lattice row with itself and with the label, each block times its own multiplier.
     ///
     /// Coordinates: the packed upper triangle, row after row, diagonal entries times `diagonal` and the others times
@@ -234,7 +242,9 @@ impl Map {
             | Self::PartyVectors { .. }
             | Self::PartyMinimum { .. } => 0,
             Self::Gradient { columns, .. } | Self::ClippedGradient { columns, .. } => columns as usize,
-            Self::SoftmaxGradient { classes, columns } => classes as usize * columns as usize,
+            Self::SoftmaxGradient { classes, columns } | Self::BoundedSoftmaxGradient { classes, columns } => {
+                classes as usize * columns as usize
+            }
             Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
             Self::CorrectCount { classes } | Self::LogLoss { classes } => scores(classes) * encoded,
         }
@@ -337,6 +347,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
     match *map {
         Map::ClassCount { classes }
         | Map::SoftmaxGradient { classes, .. }
+        | Map::BoundedSoftmaxGradient { classes, .. }
         | Map::CorrectCount { classes }
         | Map::LogLoss { classes }
             if classes < 2 =>
@@ -371,6 +382,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         | Map::Marginals { .. }
         | Map::Gradient { .. }
         | Map::SoftmaxGradient { .. }
+        | Map::BoundedSoftmaxGradient { .. }
         | Map::CorrectCount { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
@@ -388,7 +400,9 @@ fn count_coordinates(map: &Map) -> u64 {
             u64::from(classes.max(1)) + u64::from(categories) + 2 * u64::from(numeric)
         }
         Map::Gradient { columns, .. } | Map::ClippedGradient { columns, .. } => u64::from(columns),
-        Map::SoftmaxGradient { classes, columns } => u64::from(classes) * u64::from(columns),
+        Map::SoftmaxGradient { classes, columns } | Map::BoundedSoftmaxGradient { classes, columns } => {
+            u64::from(classes) * u64::from(columns)
+        }
         Map::Gram { columns, cross, square, .. } => {
             let columns = u64::from(columns);
             columns * (columns + 1) / 2 + if cross > 0 { columns } else { 0 } + u64::from(square > 0)
@@ -448,6 +462,7 @@ impl SumQuery {
             Map::Gradient { columns, .. }
             | Map::ClippedGradient { columns, .. }
             | Map::SoftmaxGradient { columns, .. }
+            | Map::BoundedSoftmaxGradient { columns, .. }
             | Map::Gram { columns, .. } => columns as usize,
             Map::Marginals { numeric, categorical, categories, .. } => {
                 let (found_numeric, found_categorical) = encoding.coding().numeric_and_categorical_slots();
@@ -500,6 +515,7 @@ impl SumQuery {
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
@@ -561,7 +577,10 @@ impl SumQuery {
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
             Map::LogLoss { .. } => 1.0 / LOG_LOSS_STEP as f64,
-            Map::Gradient { .. } | Map::ClippedGradient { .. } | Map::SoftmaxGradient { .. } => {
+            Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. } => {
                 let encoding = self.encoding().expect("a gradient is asked of a table");
                 encoding.contribution_step() / f64::from(SLOPE_MAX)
             }

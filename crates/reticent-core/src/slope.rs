@@ -54,6 +54,40 @@ pub fn softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) {
     slopes[class] -= SLOPE_MAX;
 }
 
+/// `2048 (p - e_y) / max_k ||p - e_k||`: softmax slopes divided by the largest norm that another class could give them.
+///
+/// ```text
+///   max_k ||p - e_k||² = sum p_k² + 1 - 2 min p_k,     slopes_k = trunc(2048 (p_k - [k = class]) / max_k ||p - e_k||)
+/// ```
+/// Guarantee: `sum slopes_k² <= 2048²`, enforced in integers: where rounding passed it, all slopes move toward zero. For two
+/// classes these are the slopes of the two-sided exponential loss over `sqrt(2)`, once for each score.
+///
+/// # Panics
+/// When there is not one place a score, or the class is not among them.
+#[inline]
+pub fn bounded_softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) {
+    assert_eq!(scores.len(), slopes.len(), "one slope a score");
+    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
+    let exponential = |score: &f32| exp(score - largest);
+    let (mut total, mut squares, mut least) = (0.0f32, 0.0f32, f32::MAX);
+    for value in scores.iter().map(exponential) {
+        total += value;
+        squares += value * value;
+        least = least.min(value);
+    }
+    let worst = (squares / (total * total) + 1.0 - 2.0 * (least / total)).sqrt();
+    for (place, (slope, score)) in slopes.iter_mut().zip(scores).enumerate() {
+        let indicator = if place == class { 1.0 } else { 0.0 };
+        // `as` truncates toward zero; a NaN becomes 0.
+        let bounded = (SLOPE_MAX as f32 * ((exponential(score) / total - indicator) / worst)) as i32;
+        *slope = bounded.clamp(-SLOPE_MAX, SLOPE_MAX);
+    }
+    let square = |slopes: &[i32]| -> i64 { slopes.iter().map(|slope| i64::from(*slope).pow(2)).sum() };
+    while square(slopes) > i64::from(SLOPE_MAX).pow(2) {
+        slopes.iter_mut().for_each(|slope| *slope -= slope.signum());
+    }
+}
+
 /// `1 / (1 + e^-z)`.
 #[must_use]
 #[inline]
@@ -148,6 +182,39 @@ mod tests {
                 }
                 assert_eq!(of(0)[0] + SLOPE_MAX, of(1)[0]);
                 assert_eq!(of(0)[2], of(1)[2]);
+            }
+        }
+    }
+
+    #[test]
+    fn bounded_softmax_slopes_keep_their_norm_and_reach_it() {
+        let extreme = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 0.0, 3.5, -2.0];
+        for first in extreme {
+            for second in extreme {
+                for class in 0..3 {
+                    let mut slopes = [0; 3];
+                    bounded_softmax_slopes(&[first, second, 1.0], class, &mut slopes);
+                    let square: i64 = slopes.iter().map(|slope| i64::from(*slope).pow(2)).sum();
+                    assert!(square <= i64::from(SLOPE_MAX).pow(2), "{first} {second} {class}");
+                    // The least likely class has the whole norm, up to truncation.
+                    if class == 1 && first == 3.5 && second == -2.0 {
+                        assert!(square > i64::from(SLOPE_MAX - 4).pow(2), "{slopes:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bounded_softmax_slopes_of_two_classes_are_those_of_the_two_sided_loss() {
+        for step in -80..=80 {
+            let z = step as f32 * 0.1;
+            for class in 0..2 {
+                let mut slopes = [0; 2];
+                bounded_softmax_slopes(&[0.0, z], class, &mut slopes);
+                let two_sided = f64::from(slope(Loss::TwoSidedExponential, z, class as u8)) / 2f64.sqrt();
+                assert!((f64::from(slopes[1]) - two_sided).abs() <= 1.5, "{z} {class}");
+                assert_eq!(slopes[0], -slopes[1]);
             }
         }
     }

@@ -3,7 +3,7 @@
 use reticent_core::contribution::{CodedLabel, class_of, scale_score};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
-use reticent_core::slope::{slope, softmax_slopes};
+use reticent_core::slope::slope;
 
 /// Rows between two flushes of the 32-bit accumulators into 64 bits.
 ///
@@ -50,12 +50,15 @@ pub fn add_gradient(
     }
 }
 
-/// Adds softmax slopes times row to `totals`, class after class, `columns` places each: see [`add_gradient`].
+/// Adds slopes times row to `totals`, class after class, `columns` places each: see [`add_gradient`].
+///
+/// `slopes_of` writes the slopes of a row, each at most 2048 in magnitude, from its scores and its class.
 ///
 /// # Panics
 /// When the stride is not the columns rounded up to whole [`LANES`].
 pub fn add_softmax_gradient(
     classes: usize,
+    slopes_of: impl Fn(&[f32], usize, &mut [i32]),
     weights: &PassWeights,
     features: &[i16],
     steps: &[f32],
@@ -81,7 +84,7 @@ pub fn add_softmax_gradient(
             for (score, of_class) in scores.iter_mut().zip(lane_weights.chunks_exact(lanes)) {
                 *score = scale_score(i64::from(dot(of_class, row)), weights, *step);
             }
-            softmax_slopes(&scores, class, &mut slopes);
+            slopes_of(&scores, class, &mut slopes);
             for (slope, narrow) in slopes.iter().zip(narrow.chunks_exact_mut(lanes)) {
                 // The slope of a class far from likely is exactly zero.
                 if *slope != 0 {

@@ -9,6 +9,7 @@ use reticent_core::encoding::{Encoding, LatticeRow};
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, SumQuery};
+use reticent_core::slope::{bounded_softmax_slopes, softmax_slopes};
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{LANES, add_gradient, add_products, add_softmax_gradient};
@@ -140,7 +141,14 @@ impl MemoryEngine {
             Map::SoftmaxGradient { classes, .. } => {
                 let classes = classes as usize;
                 let mut totals = vec![0i64; classes * lattice.columns];
-                add_softmax_gradient(classes, query.weights(), features, steps, labels, &mut totals);
+                add_softmax_gradient(classes, softmax_slopes, query.weights(), features, steps, labels, &mut totals);
+                sum.add_kernel_totals(&totals);
+            }
+            Map::BoundedSoftmaxGradient { classes, .. } => {
+                let classes = classes as usize;
+                let mut totals = vec![0i64; classes * lattice.columns];
+                let slopes = bounded_softmax_slopes;
+                add_softmax_gradient(classes, slopes, query.weights(), features, steps, labels, &mut totals);
                 sum.add_kernel_totals(&totals);
             }
             Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {

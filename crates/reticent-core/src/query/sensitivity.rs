@@ -79,6 +79,7 @@ impl QueryShape {
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
             | Map::MatrixProduct { .. }
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
@@ -101,7 +102,7 @@ impl QueryShape {
             Map::Marginals { numeric, categorical, .. } => {
                 COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)
             }
-            Map::Gradient { .. } => SLOPE_ROW_SQUARE,
+            Map::Gradient { .. } | Map::BoundedSoftmaxGradient { .. } => SLOPE_ROW_SQUARE,
             Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
@@ -131,7 +132,10 @@ impl QueryShape {
                 usable.max(self.row_norm_square())
             }
             // From c·x to -c·x.
-            Map::Gradient { .. } | Map::ClippedGradient { .. } | Map::SoftmaxGradient { .. } => {
+            Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. } => {
                 4 * self.row_norm_square()
             }
             Map::Gram { .. } => self.gram(Adjacency::Replace),
@@ -153,7 +157,9 @@ impl QueryShape {
             // min(s, t)·x to -min(2048 - s, t)·x with t ||x|| <= clip: together at most 2048 and at most 2t.
             Map::ClippedGradient { .. } => SLOPE_ROW_SQUARE.min(4 * self.row_norm_square()),
             // min(1, e^z) to -min(1, e^-z): at z = 0 from 1 to -1.
-            Map::Gradient { loss: Loss::TwoSidedExponential, .. } => 4 * self.row_norm_square(),
+            Map::Gradient { loss: Loss::TwoSidedExponential, .. } | Map::BoundedSoftmaxGradient { .. } => {
+                4 * self.row_norm_square()
+            }
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
             Map::SoftmaxGradient { .. } => self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Label),
@@ -229,6 +235,7 @@ impl QueryShape {
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::MatrixProduct { .. }
             | Map::CorrectCount { .. }

@@ -25,6 +25,7 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::ScoreHistogram { buckets: 8 },
         Map::Gradient { loss: Loss::TwoSidedExponential, columns: COLUMNS as u32 },
         Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
+        Map::BoundedSoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         gram(ProductTarget::Number, [29, 41, 20, 3]),
         gram(ProductTarget::Class, [29, 41, 60, 0]),
         gram(ProductTarget::Number, [0, 0, 5, 1]),
@@ -40,7 +41,10 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
     let query = |map: Map| {
         let scores = match map {
             Map::ClassCount { .. } | Map::Gram { .. } => 0,
-            Map::SoftmaxGradient { .. } | Map::CorrectCount { classes: 3 } | Map::LogLoss { classes: 3 } => 3,
+            Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
+            | Map::CorrectCount { classes: 3 }
+            | Map::LogLoss { classes: 3 } => 3,
             _ => 1,
         };
         let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();

@@ -29,7 +29,7 @@ fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
 fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
     let scores = match map {
         Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. } => 0,
-        Map::SoftmaxGradient { .. } | Map::CorrectCount { classes: 3 } => 3,
+        Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { classes: 3 } => 3,
         _ => 1,
     };
     let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
@@ -42,7 +42,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-fn maps() -> [Map; 11] {
+fn maps() -> [Map; 12] {
     [
         Map::ClassCount { classes: 2 },
         Map::Gradient { loss: Loss::Logistic, columns: COLUMNS as u32 },
@@ -51,6 +51,7 @@ fn maps() -> [Map; 11] {
         Map::ScoreHistogram { buckets: 16 },
         Map::Gradient { loss: Loss::TwoSidedExponential, columns: COLUMNS as u32 },
         Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
+        Map::BoundedSoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         Map::CorrectCount { classes: 3 },
         gram(ProductTarget::Class, [29, 41, 20, 3]),
         gram(ProductTarget::Number, [4, 5, 0, 1]),

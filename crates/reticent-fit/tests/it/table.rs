@@ -94,12 +94,15 @@ pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, asked: &Asked<'_>, eps
     (plan, Model::from_weights(schema, &fitted, Some(certificate)))
 }
 
+/// Score of a generated row.
+pub(crate) fn score(model: &Model, ([x0, x1], category, _): &([f64; 2], u32, bool)) -> f64 {
+    let mut columns = [1.0, *x0, *x1, 0.0, 0.0, 0.0, 0.0];
+    columns[3 + *category as usize] = 1.0;
+    model.score(0, &columns)
+}
+
 /// Share of rows whose class the model gets right.
 pub(crate) fn accuracy(model: &Model, count: usize) -> f64 {
-    let right = |([x0, x1], category, class): &([f64; 2], u32, bool)| {
-        let mut columns = [1.0, *x0, *x1, 0.0, 0.0, 0.0, 0.0];
-        columns[3 + *category as usize] = 1.0;
-        (model.score(0, &columns) > 0.0) == *class
-    };
+    let right = |row: &([f64; 2], u32, bool)| (score(model, row) > 0.0) == row.2;
     rows(count).iter().filter(|row| right(row)).count() as f64 / count as f64
 }

@@ -1,0 +1,263 @@
+//! What released class counts and marginals say: number of rows, base rates, and a centre and a scale for every column.
+//!
+//! Every estimate is drawn toward a prior by `W(a) = a² / (a² + e²)`, with `a` the prior's standard deviation and `e` that of
+//! the noise: a released value that is all noise says nothing.
+
+use reticent_core::encoding::{Coding, Column, SlotKind};
+
+/// Share of the prior in an estimate with prior deviation `prior` and noise deviation `noise`.
+fn trust(prior: f64, noise: f64) -> f64 {
+    prior * prior / (prior * prior + noise * noise)
+}
+
+/// Noisy rows by class, pooled over releases.
+pub(super) struct ClassCounts {
+    counts: Vec<f64>,
+    /// Standard deviation of one count.
+    noise: f64,
+}
+
+/// Smallest rate of a class that is believed.
+const RATE_MIN: f64 = 0.002;
+/// Prior standard deviation of the rate of one of two classes; times `2/K` for `K` classes.
+const RATE_PRIOR: f64 = 0.3;
+/// Relative standard deviation of a declared number of rows: a round figure.
+const DECLARED_ERROR: f64 = 0.05;
+
+impl ClassCounts {
+    pub(super) fn of(counts: &[f64], noise: f64) -> Self {
+        Self { counts: counts.to_vec(), noise }
+    }
+
+    /// Pools a second release of the same counts, each with the weight of its precision.
+    pub(super) fn add(&mut self, counts: &[f64], noise: f64) {
+        let (mine, others) = (self.noise.powi(-2), noise.powi(-2));
+        for (count, other) in self.counts.iter_mut().zip(counts) {
+            *count = (mine * *count + others * other) / (mine + others);
+        }
+        self.noise = (mine + others).powf(-0.5);
+    }
+
+    /// Number of rows: the noisy sum of the counts, pooled with a declared round figure. Below its own noise a sum says no
+    /// more than "few".
+    pub(super) fn rows(&self, declared: Option<u64>) -> f64 {
+        let noise = (self.counts.len() as f64).sqrt() * self.noise;
+        let counted: f64 = self.counts.iter().sum();
+        let Some(declared) = declared else { return counted.max(1.5 * noise).max(1.0) };
+        let declared = declared as f64;
+        let (first, second) = (noise.powi(-2), (DECLARED_ERROR * declared).max(1.0).powi(-2));
+        ((first * counted + second * declared) / (first + second)).max(1.0)
+    }
+
+    /// Rates of the classes, drawn toward equal shares as far as they are noise; they sum to 1.
+    fn rates(&self, rows: f64) -> Vec<f64> {
+        let classes = self.counts.len() as f64;
+        let mean = self.counts.iter().sum::<f64>() / classes;
+        let noise = self.noise / rows * ((classes - 1.0) / classes).sqrt();
+        let trust = trust(2.0 * RATE_PRIOR / classes, noise);
+        // A rare class cannot be told from noise: its rate is not believed below half the noise.
+        let least = (noise / 2.0).clamp(RATE_MIN.min(1.0 / classes), 1.0 / classes);
+        let rates: Vec<f64> =
+            self.counts.iter().map(|count| (1.0 / classes + trust * (count - mean) / rows).max(least)).collect();
+        let total: f64 = rates.iter().sum();
+        rates.into_iter().map(|rate| rate / total).collect()
+    }
+
+    /// Rate of the second of two classes.
+    pub(super) fn rate(&self, rows: f64) -> f64 {
+        self.rates(rows)[1]
+    }
+
+    /// Intercepts that predict the rates: the log-odds for two classes, else the centred logarithms.
+    pub(super) fn log_odds(&self, rows: f64) -> Vec<f64> {
+        let logs: Vec<f64> = self.rates(rows).iter().map(|rate| rate.ln()).collect();
+        if let [first, second] = logs[..] {
+            return vec![second - first];
+        }
+        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        logs.into_iter().map(|log| log - mean).collect()
+    }
+
+    /// Standard deviation of the log-odds of two classes.
+    pub(super) fn log_odds_error(&self, rows: f64) -> f64 {
+        let rate = self.rate(rows);
+        self.noise / (std::f64::consts::SQRT_2 * rows * rate * (1.0 - rate))
+    }
+}
+
+/// Mean and variance of every column but the intercept, as far as the release tells them.
+pub(super) struct ReleasedMarginals {
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+    /// Standard deviation of the noise of a mean.
+    noise: f64,
+}
+
+/// Centre and scale of every column, and what follows from them.
+pub(super) struct ScaledColumns {
+    /// What is subtracted: one a column, the intercept first.
+    pub(super) centre: Vec<f64>,
+    /// What the difference is multiplied by.
+    pub(super) scale: Vec<f64>,
+    /// Root of the mean square of a row's norm: `A`.
+    pub(super) row_norm: f64,
+    variance: Vec<f64>,
+}
+
+/// Smallest variance of a numeric column in `[0, 1]`.
+const VARIANCE_MIN: f64 = 1e-4;
+/// `kappa` is this over `n mu`, within [`RARE`].
+const RARE_SIGNAL: f64 = 14.0;
+/// Least and largest `kappa`.
+const RARE: (f64, f64) = (0.003, 0.3);
+/// `kappa` of a numeric column is this much smaller than that of a category.
+const NUMERIC_RARE: f64 = 1.0 / 16.0;
+/// Noise of the numeric centres may lengthen a typical row by this share of its squared norm.
+const CENTRE_NOISE: f64 = 0.1;
+/// Blocks of many categories are scaled down by this root of their number.
+const BLOCK_ROOT: f64 = 1.0 / 8.0;
+
+impl ReleasedMarginals {
+    /// From the released sums slot by slot (those of [`reticent_core::query::Map::Marginals`] without the class counts), the
+    /// number of rows, and the noise of a sum over the number of rows.
+    pub(super) fn of(coding: &Coding, sums: &[f64], rows: f64, noise: f64) -> Self {
+        let (mut mean, mut variance) = (Vec::new(), Vec::new());
+        let mut sums = sums.iter().map(|sum| sum / rows);
+        let mut next = || sums.next().expect("one sum a category, two a number");
+        for slot in coding.slot_kinds() {
+            match slot {
+                SlotKind::Numeric => {
+                    let (first, second) = (next(), next());
+                    let trust = trust(0.3, noise);
+                    let centre = (0.5 + trust * first).clamp(0.0, 1.0);
+                    // E (2u - 1)²; 1/3 for a uniform column.
+                    let square = (trust * (second + 0.5) + (1.0 - trust) / 3.0).clamp(0.0, 1.0);
+                    mean.push(centre);
+                    variance.push((square / 4.0 - (centre - 0.5).powi(2)).clamp(VARIANCE_MIN, 0.25));
+                }
+                SlotKind::Categories(categories) => {
+                    let equal = 1.0 / categories as f64;
+                    let trust = trust(0.1, noise);
+                    let shares: Vec<f64> = (0..categories).map(|_| trust * next() + (1.0 - trust) * equal).collect();
+                    for share in onto_simplex(&shares) {
+                        mean.push(share);
+                        variance.push(share * (1.0 - share));
+                    }
+                }
+            }
+        }
+        Self { mean, variance, noise }
+    }
+
+    /// Centre and scale for a signal `n mu`.
+    ///
+    /// ```text
+    ///   a = (share + kappa)^(-1/2)  or  1/2 (variance + kappa/16 + floor)^(-1/2),   all times (0.2 + kappa)^(1/2)
+    ///   kappa = 14 / (n mu), within [0.003, 0.3];   a block of k + 1 categories times k^(-1/8)
+    ///   one common factor so that sum a² variance is as before the last step;   A² = 1 + sum a² variance
+    /// ```
+    /// A category rarer than `kappa` cannot be learnt at this signal, so it is not scaled up further. The floor is 0 unless
+    /// the noise of many numeric centres would lengthen the rows: then the least that prevents it.
+    pub(super) fn scaled(&self, coding: &Coding, signal: f64) -> ScaledColumns {
+        let mut floor = 0.0;
+        loop {
+            let scaled = self.scaled_above(coding, signal, floor);
+            let numeric: f64 = coding
+                .columns()
+                .iter()
+                .zip(&scaled.scale)
+                .filter(|(column, _)| matches!(column, Column::Linear { .. } | Column::SymLog { .. }))
+                .map(|(_, scale)| scale * scale)
+                .sum();
+            let lengthened = numeric * (self.noise * trust(0.3, self.noise)).powi(2);
+            if lengthened <= CENTRE_NOISE * scaled.row_norm.powi(2) || floor > 0.25 {
+                return scaled;
+            }
+            floor = (2.0 * floor).max(VARIANCE_MIN);
+        }
+    }
+
+    fn scaled_above(&self, coding: &Coding, signal: f64, floor: f64) -> ScaledColumns {
+        let rare = (RARE_SIGNAL / signal).clamp(RARE.0, RARE.1);
+        let whole = (0.2 + rare).sqrt();
+        let (mut centre, mut scale, mut variance) = (vec![0.0], vec![1.0], vec![0.0]);
+        let mut before = 0.0;
+        let mut columns = self.mean.iter().zip(&self.variance);
+        for slot in coding.slot_kinds() {
+            let (count, block) = match slot {
+                SlotKind::Numeric => (1, 1.0),
+                SlotKind::Categories(categories) => (categories, (categories as f64 - 1.0).max(1.0).powf(-BLOCK_ROOT)),
+            };
+            for (mean, spread) in columns.by_ref().take(count) {
+                let unscaled = match slot {
+                    SlotKind::Numeric => 0.5 * whole / (spread + rare * NUMERIC_RARE + floor).sqrt(),
+                    SlotKind::Categories(_) => whole / (mean + rare).sqrt(),
+                };
+                before += unscaled * unscaled * spread;
+                centre.push(*mean);
+                scale.push(unscaled * block);
+                variance.push(*spread);
+            }
+        }
+        let total = |scale: &[f64]| -> f64 { scale.iter().zip(&variance).map(|(a, v)| a * a * v).sum() };
+        let after = total(&scale);
+        let factor = if after > 0.0 { (before / after).sqrt() } else { 1.0 };
+        scale.iter_mut().skip(1).for_each(|scale| *scale *= factor);
+        let row_norm = (1.0 + total(&scale)).sqrt();
+        ScaledColumns { centre, scale, row_norm, variance }
+    }
+}
+
+impl ScaledColumns {
+    /// Standard deviation of the score of a row under these weights, as if columns were uncorrelated.
+    pub(super) fn score_deviation(&self, weights: &[f64]) -> f64 {
+        let each = weights.iter().zip(&self.scale).zip(&self.variance);
+        each.map(|((weight, scale), variance)| (weight * scale).powi(2) * variance).sum::<f64>().sqrt()
+    }
+}
+
+/// The nearest point with entries of at least 0 that sum to 1 (Duchi, Shalev-Shwartz, Singer, Chandra 2008, Fig. 1).
+fn onto_simplex(point: &[f64]) -> Vec<f64> {
+    let mut sorted = point.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let (mut total, mut shift) = (0.0, 0.0);
+    for (place, value) in sorted.iter().enumerate() {
+        total += value;
+        let candidate = (total - 1.0) / (place as f64 + 1.0);
+        if value - candidate > 0.0 {
+            shift = candidate;
+        }
+    }
+    point.iter().map(|value| (value - shift).max(0.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_is_only_noise_gives_a_base_rate_near_one_half() {
+        let counts = ClassCounts::of(&[-900.0, 1100.0], 1000.0);
+        let rows = counts.rows(None);
+        assert!(rows >= 1500.0);
+        assert!(counts.log_odds(rows)[0].abs() < 1.5, "drawn toward zero: {:?}", counts.log_odds(rows));
+        let counts = ClassCounts::of(&[30_000.0, 10_000.0], 10.0);
+        assert!((counts.log_odds(counts.rows(Some(40_000)))[0] - (1.0f64 / 3.0).ln()).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_second_release_halves_the_variance() {
+        let mut counts = ClassCounts::of(&[10.0, 20.0, 30.0], 2.0);
+        counts.add(&[20.0, 20.0, 20.0], 2.0);
+        assert!((counts.noise - 2.0f64.sqrt()).abs() < 1e-12);
+        assert!((counts.rows(None) - 60.0).abs() < 1e-9);
+        assert_eq!(counts.log_odds(60.0).len(), 3);
+    }
+
+    #[test]
+    fn the_simplex_keeps_its_points_and_takes_the_rest_to_its_nearest() {
+        assert_eq!(onto_simplex(&[0.25, 0.75]), [0.25, 0.75]);
+        let near = onto_simplex(&[1.5, -0.5, 0.0]);
+        assert!((near[0] - 1.0).abs() < 1e-12 && near[1].abs() < 1e-12 && near[2].abs() < 1e-12, "{near:?}");
+    }
+}
