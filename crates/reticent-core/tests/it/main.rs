@@ -3,5 +3,6 @@
 mod accounting;
 mod encoding;
 mod ledger_rules;
+mod objective_perturbation;
 mod sensitivity;
 mod session;
