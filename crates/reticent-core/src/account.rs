@@ -8,6 +8,7 @@
 
 pub mod gdp;
 pub mod normal;
+pub mod objective;
 pub mod pure;
 
 /// The two neighbouring floats between which `is_low` turns from true to false, by halving the range of bit patterns.

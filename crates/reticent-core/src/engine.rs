@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::adjacency::PrivacyUnit;
+use crate::minimum::MinimumQuery;
 use crate::public_features::PublicFeatures;
 use crate::query::SumQuery;
 use crate::sum::PartialSum;
@@ -21,6 +22,20 @@ pub trait Engine {
     /// [`EngineError`] when rows cannot be reached; never for what a row holds.
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError>;
 
+    /// Finds a minimum, on the lattice of answers.
+    ///
+    /// Contract: `trunc(2^36 omega)` for an `omega` at which the integer gradient of the perturbed objective, over all rows
+    /// (at most the unit's cap for each unit), has a norm of at most [`crate::minimum::Minimum::tolerance`]. It always gets
+    /// there, and neither the way nor its length is told to anybody. `perturbation` has one integer a coordinate in units of
+    /// `2^-40`.
+    ///
+    /// # Errors
+    /// [`EngineError`] when rows cannot be reached or this engine only adds up; never for what a row holds.
+    fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {
+        let _ = (query, perturbation);
+        Err(EngineError(Box::new(NoMinima)))
+    }
+
     /// The features of all rows, in the order in which a [`crate::public_matrix::PublicMatrix`] has to have its rows.
     /// [`crate::session::Session`] asks for them only where features are public to the fitter.
     ///
@@ -30,6 +45,11 @@ pub trait Engine {
         Ok(None)
     }
 }
+
+/// An engine that only adds up.
+#[derive(Debug, Error)]
+#[error("these rows can only be added up, not searched for a minimum; choose a method that asks for sums")]
+pub struct NoMinima;
 
 /// Rows that could not be reached.
 #[derive(Debug, Error)]

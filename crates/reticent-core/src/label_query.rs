@@ -47,7 +47,9 @@ pub enum WeightListError {
         row: usize,
     },
     /// One label under several rows would be worth more than its price.
-    #[error("row {row} has the id of an earlier row; each event may be listed once: add up its rows before they are sent")]
+    #[error(
+        "row {row} has the id of an earlier row; each event may be listed once: add up its rows before they are sent"
+    )]
     Repeated {
         /// The later place, counted from 1.
         row: usize,
@@ -123,16 +125,8 @@ pub fn canonical_name(
     relation: &Relation,
     planned: &PlannedRelease,
 ) -> String {
-    let Map::MatrixProduct {
-        columns,
-        outputs,
-        target: _,
-        label_low,
-        label_high,
-        rows,
-        row_norm_square,
-        eigenvalue: _,
-    } = *planned.shape.map()
+    let Map::MatrixProduct { columns, outputs, target: _, label_low, label_high, rows, row_norm_square, eigenvalue: _ } =
+        *planned.shape.map()
     else {
         panic!("labels are asked for by matrix products")
     };
@@ -210,7 +204,9 @@ pub enum LabelReleaseError {
     #[error("the release contradicts itself: {0}")]
     Inconsistent(&'static str),
     /// It answers another question.
-    #[error("the release answers another question: it does not belong to these weights; use the weights that were measured")]
+    #[error(
+        "the release answers another question: it does not belong to these weights; use the weights that were measured"
+    )]
     OtherWeights,
 }
 
@@ -226,8 +222,7 @@ impl LabelRelease {
         let Map::MatrixProduct { .. } = self.planned.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
-        let name =
-            canonical_name(list, &self.label_set, &self.schema, self.unmatched, &self.relation, &self.planned);
+        let name = canonical_name(list, &self.label_set, &self.schema, self.unmatched, &self.relation, &self.planned);
         if name != self.query {
             return Err(LabelReleaseError::OtherWeights);
         }

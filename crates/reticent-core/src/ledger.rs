@@ -56,6 +56,7 @@ impl PlannedRelease {
     /// ```text
     ///   rounded Gaussian:   mu² = times · B² / S²
     ///   discrete Laplace:   mu² = times · mu(B_1 / S)², mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon))
+    ///   a minimum:          the same, plus the price of its linear term each time
     /// ```
     /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; rows F2 and F6 of `docs/formulas.md`.
     #[must_use]
@@ -69,7 +70,7 @@ impl PlannedRelease {
                 MuSquared::charge_up(pure::mu_of_pure_up(Epsilon::new(epsilon).ok()?))?
             }
         };
-        one.checked_mul(self.times)
+        one.checked_add(self.shape.perturbation_price_up(relation)?)?.checked_mul(self.times)
     }
 
     /// Epsilon at delta 0 of all the answers under a relation, rounded up; `None` for Gaussian noise, which has none.
@@ -77,6 +78,12 @@ impl PlannedRelease {
     pub fn pure_epsilon_up(&self, relation: &Relation) -> Option<f64> {
         match self.noise {
             NoiseDistribution::RoundedGaussian => None,
+            // A Gaussian linear term has no pure epsilon either.
+            NoiseDistribution::DiscreteLaplace
+                if self.shape.perturbation_price_up(relation).is_none_or(|price| price > MuSquared::ZERO) =>
+            {
+                None
+            }
             NoiseDistribution::DiscreteLaplace => {
                 let one = Epsilon::new(self.shape.l1_sensitivity(relation)?.epsilon_up(self.noise_scale)).ok()?;
                 (0..self.times).try_fold(PureLoss::ZERO, |sum, _| sum.checked_add(one)).map(PureLoss::get)

@@ -20,6 +20,7 @@ pub mod schema;
 pub mod contribution;
 pub mod encoding;
 pub mod label_query;
+pub mod minimum;
 pub mod pass_weights;
 pub mod public_features;
 pub mod public_matrix;

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::adjacency::PrivacyUnit;
 use crate::encoding::{Encoding, LATTICE_NORM_MAX};
+use crate::minimum::Minimum;
 use crate::pass_weights::PassWeights;
 use crate::public_matrix::PublicMatrix;
 
@@ -226,6 +227,8 @@ pub enum Map {
         /// Equal-width buckets of the probability of class 1.
         buckets: u32,
     },
+    /// Not a sum: the minimiser of a convex loss over the rows, asked with a [`crate::minimum::MinimumQuery`].
+    Minimum(Minimum),
     /// Usable rows, a quarter of the squared error, the label and its square, in steps of [`COUNT_STEP`]; label and
     /// prediction are on the scale that maps the target's bounds onto `[-1, 1]`, the prediction clamped to it.
     SquaredError,
@@ -240,7 +243,8 @@ impl Map {
             | Self::Gram { .. }
             | Self::MatrixProduct { .. }
             | Self::PartyVectors { .. }
-            | Self::PartyMinimum { .. } => 0,
+            | Self::PartyMinimum { .. }
+            | Self::Minimum(_) => 0,
             Self::Gradient { columns, .. } | Self::ClippedGradient { columns, .. } => columns as usize,
             Self::SoftmaxGradient { classes, columns } | Self::BoundedSoftmaxGradient { classes, columns } => {
                 classes as usize * columns as usize
@@ -378,6 +382,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         Map::PartyMinimum { penalty, parties, .. } => {
             range(penalty > 0 && (1..=ROWS_MAX_LIMIT).contains(&parties), "the penalty or the number of parties")
         }
+        Map::Minimum(minimum) => minimum.check(),
         Map::ClassCount { .. }
         | Map::Marginals { .. }
         | Map::Gradient { .. }
@@ -410,6 +415,7 @@ fn count_coordinates(map: &Map) -> u64 {
         Map::MatrixProduct { columns, outputs, .. }
         | Map::PartyVectors { columns, outputs, .. }
         | Map::PartyMinimum { columns, outputs, .. } => u64::from(outputs) * u64::from(columns),
+        Map::Minimum(minimum) => minimum.coordinates(),
         Map::ScoreHistogram { buckets } => 2 * u64::from(buckets),
     }
 }
@@ -479,6 +485,7 @@ impl SumQuery {
             Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
                 return Err(QueryError::Matrix);
             }
+            Map::Minimum(_) => return Err(QueryError::Range("a sum")),
             Map::ClassCount { .. }
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
@@ -584,7 +591,7 @@ impl SumQuery {
                 let encoding = self.encoding().expect("a gradient is asked of a table");
                 encoding.contribution_step() / f64::from(SLOPE_MAX)
             }
-            Map::Gram { .. } | Map::MatrixProduct { .. } => 1.0,
+            Map::Gram { .. } | Map::MatrixProduct { .. } | Map::Minimum(_) => 1.0,
             Map::PartyVectors { .. } => 1.0 / f64::from(PARTY_STEPS),
             Map::PartyMinimum { .. } => 1.0 / f64::from(MINIMUM_STEPS),
         }

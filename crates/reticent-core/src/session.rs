@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
 use crate::engine::{Engine, EngineError};
 use crate::ledger::{LedgerError, LedgerStore, PlannedRelease, Request};
+use crate::minimum::{MinimumQuery, PERTURBATION_CUT};
 use crate::noise::entropy::EntropyError;
 use crate::noise::source::NoiseSource;
 use crate::public_features::PublicFeatures;
@@ -151,18 +152,54 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`SessionError`]; the grant is used up in every case.
     pub fn release(&mut self, grant: Grant, query: &SumQuery) -> Result<Release, SessionError> {
-        if grant.session != self.number {
-            return Err(SessionError::ForeignGrant);
-        }
-        if &grant.shape != query.shape() {
-            let (granted, asked) = (Box::new(grant.shape), Box::new(query.shape().clone()));
-            return Err(SessionError::WrongGrant { granted, asked });
-        }
+        let grant = self.accept(grant, query.shape())?;
         // All noise is drawn before any row is touched, so that its timing cannot depend on the rows.
         let noise = self.noise.draw(grant.noise, grant.noise_scale, query.shape().coordinates())?;
         let exact = self.engine.exact_sum(query)?;
         let step = query.sum_step();
         let noise_standard_deviation = grant.noise.standard_deviation(grant.noise_scale) * step;
         Ok(Release { integers: exact.add_noise(noise), step, noise_standard_deviation })
+    }
+
+    /// Answers a question for a minimum with noise.
+    ///
+    /// Guarantee: as [`Self::release`]. The linear term and the noise of the answer are drawn before any row is touched. The
+    /// exact minimum of the objective perturbed by the *continuous* term is a first, virtual release at the price of
+    /// [`crate::account::objective`]; what the engine answers lies within a certified distance of it, and noise for that
+    /// distance is the second. Without a linear term the exact minimum's own sensitivity is part of the second.
+    /// Source: `docs/methods/objective-perturbation.md`, `docs/methods/output-perturbation.md`.
+    ///
+    /// # Errors
+    /// [`SessionError`]; the grant is used up in every case.
+    pub fn release_minimum(&mut self, grant: Grant, query: &MinimumQuery) -> Result<Release, SessionError> {
+        let grant = self.accept(grant, query.shape())?;
+        let coordinates = query.shape().coordinates();
+        let perturbation = match NoiseScale::new(query.minimum().perturbation) {
+            Ok(scale) => {
+                let mut term = self.noise.draw(NoiseDistribution::RoundedGaussian, scale, coordinates)?;
+                let cut = PERTURBATION_CUT * i128::from(scale.get());
+                term.iter_mut().for_each(|one| *one = (*one).clamp(-cut, cut));
+                term
+            }
+            // Scale 0: output perturbation has no linear term.
+            Err(_) => vec![0; coordinates as usize],
+        };
+        let noise = self.noise.draw(grant.noise, grant.noise_scale, coordinates)?;
+        let minimum = self.engine.exact_minimum(query, &perturbation)?;
+        let step = query.answer_step();
+        let noise_standard_deviation = grant.noise.standard_deviation(grant.noise_scale) * step;
+        Ok(Release { integers: minimum.add_noise(noise), step, noise_standard_deviation })
+    }
+
+    /// Takes a grant that was paid for here and for this shape.
+    fn accept(&self, grant: Grant, asked: &QueryShape) -> Result<Grant, SessionError> {
+        if grant.session != self.number {
+            return Err(SessionError::ForeignGrant);
+        }
+        if &grant.shape != asked {
+            let (granted, asked) = (Box::new(grant.shape), Box::new(asked.clone()));
+            return Err(SessionError::WrongGrant { granted, asked });
+        }
+        Ok(grant)
     }
 }

@@ -8,6 +8,7 @@ use crate::contribution::{
     CodedLabel, add_contribution, add_marginals, add_matrix_label, add_party_vector, add_party_votes, set_party_minimum,
 };
 use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
+use crate::minimum::MinimumQuery;
 use crate::query::SumQuery;
 
 /// The exact sum over some of the rows, in 128 bits: one contribution is below `2^45`, so no table that could ever exist
@@ -21,6 +22,15 @@ impl PartialSum {
     /// The sum over no rows.
     pub fn zero(query: &SumQuery) -> Self {
         Self { totals: vec![0; query.shape().coordinates() as usize] }
+    }
+
+    /// Not a sum: a minimum on the lattice of answers, to which noise is added in the same way.
+    ///
+    /// # Panics
+    /// When it does not have the query's coordinates: a mistake of the engine's code.
+    pub fn of_minimum(query: &MinimumQuery, answer: Vec<i128>) -> Self {
+        assert_eq!(answer.len(), query.shape().coordinates() as usize, "an engine answers the query it was given");
+        Self { totals: answer }
     }
 
     /// Adds one row by the scalar reference. A row longer than the lattice's bound is shortened to it first.

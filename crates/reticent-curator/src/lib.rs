@@ -13,6 +13,7 @@ pub mod source;
 
 pub mod kernel;
 pub mod memory_engine;
+mod minimiser;
 pub mod party_votes;
 pub mod public_table;
 pub mod table;

@@ -7,12 +7,14 @@ use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::{CodedLabel, product_label};
 use reticent_core::encoding::{Encoding, LatticeRow};
 use reticent_core::engine::{Engine, EngineError};
+use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, SumQuery};
 use reticent_core::slope::{bounded_softmax_slopes, softmax_slopes};
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{LANES, add_gradient, add_products, add_softmax_gradient};
+use crate::minimiser::{Labels, Problem, Rows, minimise};
 use crate::table::CodedTable;
 
 /// A coded table with its latest lattice. Sums do not depend on the order of rows, the block size or the threads.
@@ -174,7 +176,8 @@ impl MemoryEngine {
             Map::Marginals { .. }
             | Map::MatrixProduct { .. }
             | Map::PartyVectors { .. }
-            | Map::PartyMinimum { .. } => unreachable!("answered without the lattice"),
+            | Map::PartyMinimum { .. }
+            | Map::Minimum(_) => unreachable!("answered without the lattice"),
         }
         sum
     }
@@ -234,6 +237,25 @@ impl Engine for MemoryEngine {
         }
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
         Ok(self.sum_blocks(query, |first, labels| Self::sum_lattice(query, &lattice, first, labels)))
+    }
+
+    fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {
+        let lost = |error: OutOfMemory| EngineError(Box::new(error));
+        let lattice = self.lattice_of(query.encoding()).map_err(lost)?;
+        let answer = minimise(&Problem {
+            rows: Rows {
+                features: &lattice.features,
+                stride: lattice.stride,
+                columns: lattice.columns,
+                labels: Labels::Classes(self.table.labels()),
+            },
+            minimum: *query.minimum(),
+            centre: query.centre(),
+            perturbation,
+            tolerance: query.minimum().tolerance(query.shape().rows_max()),
+            block_rows: self.block_rows,
+        });
+        Ok(PartialSum::of_minimum(query, answer.map_err(lost)?))
     }
 
     fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {

@@ -1,12 +1,12 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
 use super::{
-    COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, QueryShape, SLOPE_MAX,
-    VoteRule,
+    COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, QueryShape,
+    SLOPE_MAX, VoteRule,
 };
 use crate::adjacency::{Adjacency, Relation};
 use crate::encoding::LATTICE_NORM_MAX;
-use crate::units::{L1Sensitivity, SensitivitySquared};
+use crate::units::{L1Sensitivity, MuSquared, SensitivitySquared};
 
 /// `(2048 · 32767)²`: the square of the longest slope times row.
 const SLOPE_ROW_SQUARE: u128 = (SLOPE_MAX as u128 * LATTICE_NORM_MAX as u128).pow(2);
@@ -36,6 +36,10 @@ impl QueryShape {
     pub fn sensitivity(&self, relation: &Relation) -> Option<SensitivitySquared> {
         if relation.unit != self.unit {
             return None;
+        }
+        if let Map::Minimum(minimum) = self.map {
+            let sensitivity = minimum.answer_sensitivity(relation.adjacency, self.unit.rows_max(), self.rows_max)?;
+            return sensitivity.checked_mul(sensitivity).map(SensitivitySquared::new);
         }
         if let Map::MatrixProduct { .. } = self.map {
             return self.matrix_product_square(relation.adjacency).map(SensitivitySquared::new);
@@ -75,6 +79,12 @@ impl QueryShape {
                 Adjacency::Replace | Adjacency::Label => 2 * COUNT_STEP as u128,
                 Adjacency::Party => return None,
             },
+            // ||v||_1 <= sqrt(d) ||v||_2, with the rows of the unit in the L2 bound already.
+            Map::Minimum(minimum) => {
+                let length = minimum.answer_sensitivity(relation.adjacency, self.unit.rows_max(), self.rows_max)?;
+                let taxicab = length.checked_mul(ceil_sqrt(u128::from(self.coordinates())))?;
+                return Some(L1Sensitivity::new(taxicab));
+            }
             Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
@@ -88,6 +98,31 @@ impl QueryShape {
             | Map::SquaredError => return None,
         };
         rows.checked_mul(row).map(L1Sensitivity::new)
+    }
+
+    /// Price of the random linear term of a minimum under a relation, rounded up: zero for every sum; `None` where it has no
+    /// finite price.
+    #[must_use]
+    pub fn perturbation_price_up(&self, relation: &Relation) -> Option<MuSquared> {
+        match self.map {
+            Map::Minimum(minimum) if relation.unit == self.unit => {
+                minimum.perturbation_price_up(relation.adjacency, self.unit.rows_max())
+            }
+            Map::Minimum(_) => None,
+            Map::ClassCount { .. }
+            | Map::Marginals { .. }
+            | Map::Gradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::Gram { .. }
+            | Map::ClippedGradient { .. }
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. }
+            | Map::MatrixProduct { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => Some(MuSquared::ZERO),
+        }
     }
 
     /// Square of the largest norm of one row's contribution.
@@ -106,7 +141,7 @@ impl QueryShape {
             Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
                 unreachable!("has its own bound")
             }
         }
@@ -139,7 +174,7 @@ impl QueryShape {
                 4 * self.row_norm_square()
             }
             Map::Gram { .. } => self.gram(Adjacency::Replace),
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
                 unreachable!("has its own bound")
             }
         }
@@ -163,7 +198,7 @@ impl QueryShape {
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
             Map::SoftmaxGradient { .. } => self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Label),
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
                 unreachable!("has its own bound")
             }
         }

@@ -4,5 +4,6 @@ mod accounting;
 mod encoding;
 mod gram_sensitivity;
 mod ledger_rules;
+mod objective_perturbation;
 mod sensitivity;
 mod session;

@@ -85,8 +85,9 @@ fn whitened_rows(auxiliary: &Auxiliary) -> Result<PublicMatrix, PlanError> {
     let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
     let floor = values.iter().copied().fold(0.0, f64::max) * RANK_TOLERANCE;
     let kept: Vec<usize> = (0..columns).filter(|place| values[*place] > floor).collect();
-    let directions =
-        Mat::from_fn(columns, kept.len(), |column, place| eigen.U()[(column, kept[place])] / values[kept[place]].sqrt());
+    let directions = Mat::from_fn(columns, kept.len(), |column, place| {
+        eigen.U()[(column, kept[place])] / values[kept[place]].sqrt()
+    });
     let whitened = features * &directions;
     let by_row: Vec<f64> = (0..rows).flat_map(|row| whitened.row(row).iter().copied().collect::<Vec<_>>()).collect();
     Ok(integer_rows(kept.len(), &by_row))
@@ -121,7 +122,8 @@ impl PreparedFit for Prepared {
         let (step, whole) = (1.0 / f64::from(MATRIX_NORM_MAX), f64::from(VOTE_STEPS) * self.parties);
         let sums = released.values();
         let vectors = Mat::from_fn(rows, columns, |row, column| step * f64::from(self.matrix.row(row)[column]));
-        let shares = Mat::from_fn(columns, self.outputs, |column, output| sums[output * columns + column] * step / whole);
+        let shares =
+            Mat::from_fn(columns, self.outputs, |column, output| sums[output * columns + column] * step / whole);
         let model = match self.outputs {
             1 => ResponseModel::Logistic,
             classes => ResponseModel::Multinomial { classes },
@@ -138,9 +140,14 @@ impl PreparedFit for Prepared {
         let prior = Prior::new(features, model, None);
         let estimate =
             noise_aware_map::fit(&statistic, model, &prior).map_err(|error| FitError::Numeric(error.to_string()))?;
-        let weights = (0..self.outputs).flat_map(|output| estimate.weights.col(output).iter().copied().collect::<Vec<_>>());
+        let weights =
+            (0..self.outputs).flat_map(|output| estimate.weights.col(output).iter().copied().collect::<Vec<_>>());
         let size = estimate.covariance.nrows();
         let covariance = (0..size * size).map(|place| estimate.covariance[(place / size, place % size)]).collect();
-        Ok(Fitted { encoding: self.auxiliary.encoding().clone(), weights: weights.collect(), covariance: Some(covariance) })
+        Ok(Fitted {
+            encoding: self.auxiliary.encoding().clone(),
+            weights: weights.collect(),
+            covariance: Some(covariance),
+        })
     }
 }

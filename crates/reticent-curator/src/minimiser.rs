@@ -1,0 +1,607 @@
+//! Finds the minimum of a perturbed objective over lattice rows, to a certified gradient.
+//!
+//! ```text
+//!   fast: quasi-Newton steps on gradients with 31-bit slopes     ─▶  exact: the same on gradients of 58 bits
+//!                                                                ─▶  plain gradient descent, should the first two not end
+//! ```
+//! The answer is accepted for one reason alone: its integer gradient is below the public tolerance
+//! ([`Minimum::tolerance`]). That cannot fail: gradient descent with step `1/(N/2 + lambda)` lowers the objective by a fixed
+//! amount as long as the gradient is above the tolerance, and the objective is bounded below. There is no iteration cap that
+//! ends the search and no message about it; how long it took is not told. Sums over rows are integer sums throughout, so the
+//! answer does not depend on the order of the rows or on threads.
+
+use rayon::prelude::*;
+use reticent_core::minimum::{
+    ANSWER_SHIFT, L2_BITS, Minimum, PERTURBATION_SHIFT, ROW_BITS, SLOPE_BITS, UnusableLabel, WEIGHT_BITS, sigmoid,
+    softmax,
+};
+
+use crate::memory_engine::OutOfMemory;
+
+/// Private lattice rows with what stands for their labels.
+pub(crate) struct Rows<'a> {
+    /// `stride` coordinates a row.
+    pub(crate) features: &'a [i16],
+    pub(crate) stride: usize,
+    pub(crate) columns: usize,
+    pub(crate) labels: Labels<'a>,
+}
+
+/// What a row is drawn to.
+#[derive(Clone, Copy)]
+pub(crate) enum Labels<'a> {
+    /// Class indices; others are unusable.
+    Classes(&'a [i16]),
+    /// Votes for each class of each row, of `full` in all: a row counts as the mixture of classes that its votes are. Two
+    /// classes have one number a row, the votes for class 1.
+    #[allow(dead_code, reason = "for aggregated votes on public rows")]
+    Votes { votes: &'a [i32], full: i32 },
+}
+
+/// The objective: its rows, ridge, centre and linear term.
+pub(crate) struct Problem<'a> {
+    pub(crate) rows: Rows<'a>,
+    pub(crate) minimum: Minimum,
+    /// Units of `2^-57`.
+    pub(crate) centre: &'a [i128],
+    /// Units of `2^-40`.
+    pub(crate) perturbation: &'a [i128],
+    /// Norm of the gradient at which the search ends.
+    pub(crate) tolerance: u128,
+    /// Rows that one task adds up.
+    pub(crate) block_rows: usize,
+}
+
+/// How a row's slopes are computed.
+#[derive(Clone, Copy, PartialEq)]
+enum Precision {
+    /// Floating point, a pure function of the row, rounded to 31 bits.
+    Fast,
+    /// Integers, 58 bits.
+    Exact,
+}
+
+const FAST_BITS: u32 = 31;
+/// Bits of the weights of a curvature.
+const CURVATURE_BITS: u32 = 11;
+/// Pairs of steps and gradient changes that are remembered.
+const MEMORY: usize = 20;
+/// Steps of each phase, before the next one is tried.
+const STEPS: usize = 400;
+/// Quasi-Newton steps between two computations of the curvature.
+const REFRESH: usize = 12;
+
+/// `trunc(2^36 omega)` at a certified approximate minimum.
+pub(crate) fn minimise(problem: &Problem<'_>) -> Result<Vec<i128>, OutOfMemory> {
+    let mut weights = problem.centre.to_vec();
+    let mut curvature = Curvature::new(problem)?;
+    problem.descend(&mut weights, &mut curvature, Precision::Fast)?;
+    problem.descend(&mut weights, &mut curvature, Precision::Exact)?;
+    problem.crawl(&mut weights);
+    // Truncation toward zero, as everywhere on a lattice.
+    Ok(weights.into_iter().map(|weight| weight / (1 << ANSWER_SHIFT)).collect())
+}
+
+impl Problem<'_> {
+    fn outputs(&self) -> usize {
+        self.minimum.outputs() as usize
+    }
+
+    fn row_count(&self) -> usize {
+        self.rows.features.len() / self.rows.stride
+    }
+
+    fn label(&self, row: usize) -> Option<Target> {
+        match self.rows.labels {
+            Labels::Classes(labels) => {
+                let usable = usize::try_from(labels[row]).ok().filter(|class| *class < self.minimum.classes as usize);
+                match (usable, self.minimum.unusable) {
+                    (Some(class), _) => Some(Target::Class(class)),
+                    (None, UnusableLabel::FirstClass) => Some(Target::Class(0)),
+                    (None, UnusableLabel::Skip) => None,
+                }
+            }
+            Labels::Votes { .. } => Some(Target::Votes),
+        }
+    }
+
+    /// Share of `output` in the label of a row, out of `one`.
+    fn share(&self, row: usize, target: Target, output: usize, one: i64) -> i64 {
+        match (target, self.rows.labels) {
+            (Target::Class(class), _) => {
+                let of_output = if self.outputs() == 1 { class == 1 } else { class == output };
+                if of_output { one } else { 0 }
+            }
+            (Target::Votes, Labels::Votes { votes, full }) => {
+                let vote = i128::from(votes[row * self.outputs() + output].clamp(0, full));
+                (i128::from(one) * vote / i128::from(full.max(1))) as i64
+            }
+            (Target::Votes, Labels::Classes(_)) => unreachable!("classes have no votes"),
+        }
+    }
+
+    /// Gradient of the objective at `weights`, in units of `2^-73`.
+    fn gradient(&self, weights: &[i128], precision: Precision) -> Vec<i128> {
+        let (columns, stride) = (self.rows.columns, self.rows.stride);
+        let float_weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
+        let zero = || vec![0i128; weights.len()];
+        let mut total = (0..self.row_count().div_ceil(self.block_rows.max(1)))
+            .into_par_iter()
+            .map(|block| {
+                let mut sum = zero();
+                let mut scratch = Scratch::new(self.outputs());
+                let rows = block * self.block_rows..((block + 1) * self.block_rows).min(self.row_count());
+                for row in rows {
+                    let Some(target) = self.label(row) else { continue };
+                    let features = &self.rows.features[row * stride..row * stride + columns];
+                    match precision {
+                        Precision::Exact => scratch.exact(features, weights),
+                        Precision::Fast => scratch.fast(features, &float_weights),
+                    }
+                    for (output, sum) in sum.chunks_exact_mut(columns).enumerate() {
+                        let slope = match precision {
+                            Precision::Exact => {
+                                scratch.slopes[output] - self.share(row, target, output, 1 << SLOPE_BITS)
+                            }
+                            Precision::Fast => scratch.slopes[output] - self.share(row, target, output, 1 << FAST_BITS),
+                        };
+                        add_row(sum, slope, features, precision);
+                    }
+                }
+                sum
+            })
+            .reduce(zero, |mut left, right| {
+                left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+                left
+            });
+        if precision == Precision::Fast {
+            total.iter_mut().for_each(|one| *one <<= SLOPE_BITS - FAST_BITS);
+        }
+        let public = weights.iter().zip(self.centre).zip(self.perturbation);
+        for (total, ((weight, centre), term)) in total.iter_mut().zip(public) {
+            *total += i128::from(self.minimum.l2) * (weight - centre) + (term << PERTURBATION_SHIFT);
+        }
+        total
+    }
+
+    /// The certificate. Floats are within a part in 1e12 here, and the tolerance that is priced leaves a part in four.
+    fn is_minimum(&self, gradient: &[i128]) -> bool {
+        norm(&gradient.iter().map(|one| *one as f64).collect::<Vec<_>>()) <= self.tolerance as f64
+    }
+
+    /// Limited-memory quasi-Newton steps, preconditioned by the curvature of each output.
+    fn descend(
+        &self,
+        weights: &mut Vec<i128>,
+        curvature: &mut Curvature,
+        precision: Precision,
+    ) -> Result<(), OutOfMemory> {
+        // Fast slopes are good to 2^-31 a row.
+        let floor = match precision {
+            Precision::Fast => self.row_count() as f64 * 2f64.powi(-29) + to_gradient(self.tolerance as i128),
+            Precision::Exact => 0.0,
+        };
+        let mut exact = self.gradient(weights, precision);
+        let mut gradient: Vec<f64> = exact.iter().map(|one| to_gradient(*one)).collect();
+        let mut memory: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        for step in 0..STEPS {
+            if norm(&gradient) <= floor || (precision == Precision::Exact && self.is_minimum(&exact)) {
+                return Ok(());
+            }
+            // The fast phase leaves a good curvature to the exact one.
+            if !curvature.computed || (step % REFRESH == 0 && (precision == Precision::Fast || step > 0)) {
+                curvature.refresh(self, weights)?;
+                memory.clear();
+            }
+            let direction = curvature.direction(&gradient, &memory);
+            let slope_before = dot(&gradient, &direction);
+            if !(slope_before < 0.0) {
+                return Ok(());
+            }
+            // A convex objective has surely fallen where its slope along the line is still negative or has become small.
+            let mut length = 1.0;
+            let (next, next_exact, next_gradient) = loop {
+                let next: Vec<i128> =
+                    weights.iter().zip(&direction).map(|(weight, step)| weight + from_float(length * step)).collect();
+                let next_exact = self.gradient(&next, precision);
+                let next_gradient: Vec<f64> = next_exact.iter().map(|one| to_gradient(*one)).collect();
+                let slope_after = dot(&next_gradient, &direction);
+                if slope_after.abs() <= 0.9 * slope_before.abs() || length < 1e-6 {
+                    break (next, next_exact, next_gradient);
+                }
+                // Where the slope is zero by the secant, but never a jump to nothing.
+                length *= (slope_before / (slope_before - slope_after)).clamp(0.1, 0.7);
+            };
+            let moved: Vec<f64> = direction.iter().map(|step| length * step).collect();
+            let turned: Vec<f64> = next_gradient.iter().zip(&gradient).map(|(after, before)| after - before).collect();
+            if dot(&moved, &turned) > 0.0 {
+                memory.push((moved, turned));
+                if memory.len() > MEMORY {
+                    memory.remove(0);
+                }
+            }
+            (*weights, exact, gradient) = (next, next_exact, next_gradient);
+        }
+        Ok(())
+    }
+
+    /// Gradient descent with exact gradients until the certificate holds: see the module's text for why it ends.
+    fn crawl(&self, weights: &mut [i128]) {
+        let steepest = self.row_count() as f64 / 2.0 + self.minimum.ridge();
+        loop {
+            let gradient = self.gradient(weights, Precision::Exact);
+            if self.is_minimum(&gradient) {
+                return;
+            }
+            for (weight, gradient) in weights.iter_mut().zip(gradient) {
+                *weight -= from_float(to_gradient(gradient) / steepest);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Target {
+    Class(usize),
+    Votes,
+}
+
+/// `sum += slope · row`, exactly: a fast slope of 31 bits times 15 bits fits 64.
+#[inline]
+fn add_row(sum: &mut [i128], slope: i64, features: &[i16], precision: Precision) {
+    match precision {
+        Precision::Fast => {
+            for (sum, feature) in sum.iter_mut().zip(features) {
+                *sum += i128::from(slope * i64::from(*feature));
+            }
+        }
+        Precision::Exact => {
+            for (sum, feature) in sum.iter_mut().zip(features) {
+                *sum += i128::from(slope) * i128::from(*feature);
+            }
+        }
+    }
+}
+
+/// Scores and slopes of one row, before the label is taken off.
+struct Scratch {
+    dots: Vec<i128>,
+    scores: Vec<f64>,
+    slopes: Vec<i64>,
+}
+
+impl Scratch {
+    fn new(outputs: usize) -> Self {
+        Self { dots: vec![0; outputs], scores: vec![0.0; outputs], slopes: vec![0; outputs] }
+    }
+
+    fn exact(&mut self, features: &[i16], weights: &[i128]) {
+        for (dot, weights) in self.dots.iter_mut().zip(weights.chunks_exact(features.len())) {
+            *dot = weights.iter().zip(features).map(|(weight, feature)| weight * i128::from(*feature)).sum();
+        }
+        match self.dots[..] {
+            [dot] => self.slopes[0] = sigmoid(dot),
+            _ => softmax(&self.dots, &mut self.slopes),
+        }
+    }
+
+    fn fast(&mut self, features: &[i16], weights: &[f64]) {
+        self.probabilities(features, weights);
+        for (slope, probability) in self.slopes.iter_mut().zip(&self.scores) {
+            *slope = (probability * f64::from(1u32 << FAST_BITS)) as i64;
+        }
+    }
+
+    /// Leaves the probabilities in `scores`.
+    fn probabilities(&mut self, features: &[i16], weights: &[f64]) {
+        let row = 1.0 / f64::from(1u32 << ROW_BITS);
+        for (score, weights) in self.scores.iter_mut().zip(weights.chunks_exact(features.len())) {
+            *score = row * dot_with_row(weights, features);
+        }
+        if let [score] = &mut self.scores[..] {
+            *score = 1.0 / (1.0 + (-*score).exp());
+            return;
+        }
+        let largest = self.scores.iter().copied().fold(f64::MIN, f64::max);
+        self.scores.iter_mut().for_each(|score| *score = (*score - largest).exp());
+        let sum: f64 = self.scores.iter().sum();
+        self.scores.iter_mut().for_each(|score| *score /= sum);
+    }
+}
+
+/// Eight lanes in a fixed order, so that a row's result is its own.
+fn dot_with_row(weights: &[f64], features: &[i16]) -> f64 {
+    let mut lanes = [0.0f64; 8];
+    let (weights, weights_rest) = weights.as_chunks::<8>();
+    let (features, features_rest) = features.as_chunks::<8>();
+    for (weights, features) in weights.iter().zip(features) {
+        for ((lane, weight), feature) in lanes.iter_mut().zip(weights).zip(features) {
+            *lane += weight * f64::from(*feature);
+        }
+    }
+    let rest: f64 = weights_rest.iter().zip(features_rest).map(|(weight, feature)| weight * f64::from(*feature)).sum();
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// Cholesky factors of `sum_i w_i u_i u_i^T + lambda` for every output, `w_i = p (1 - p)`.
+struct Curvature {
+    columns: usize,
+    computed: bool,
+    factors: Vec<Vec<f64>>,
+}
+
+impl Curvature {
+    fn new(problem: &Problem<'_>) -> Result<Self, OutOfMemory> {
+        let columns = problem.rows.columns;
+        let factors = (0..problem.outputs()).map(|_| zeros(columns.checked_mul(columns)?)).collect::<Option<Vec<_>>>();
+        Ok(Self { columns, computed: false, factors: factors.ok_or(OutOfMemory)? })
+    }
+
+    fn refresh(&mut self, problem: &Problem<'_>, weights: &[i128]) -> Result<(), OutOfMemory> {
+        let float_weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
+        let (columns, stride, outputs) = (self.columns, problem.rows.stride, problem.outputs());
+        for output in 0..outputs {
+            let zero = || zeros_i64(columns * columns).unwrap_or_default();
+            let sums = (0..problem.row_count().div_ceil(CURVATURE_ROWS))
+                .into_par_iter()
+                .fold(zero, |mut sums, block| {
+                    let rows = block * CURVATURE_ROWS..((block + 1) * CURVATURE_ROWS).min(problem.row_count());
+                    let mut scratch = Scratch::new(outputs);
+                    for row in rows {
+                        if problem.label(row).is_none() {
+                            continue;
+                        }
+                        let features = &problem.rows.features[row * stride..row * stride + columns];
+                        scratch.probabilities(features, &float_weights);
+                        let p = scratch.scores[output];
+                        // At least one step: a row far from the boundary still counts a little.
+                        let weight = ((p * (1.0 - p) * f64::from(1u32 << CURVATURE_BITS)) as i64).max(1);
+                        for (first, sums) in features.iter().zip(sums.chunks_exact_mut(columns)) {
+                            let scaled = weight * i64::from(*first);
+                            if scaled == 0 {
+                                continue;
+                            }
+                            // Products of 11 + 30 bits, brought to 31: 2^32 rows fit. A pure function of the row.
+                            for (sum, second) in sums.iter_mut().zip(features) {
+                                *sum += (scaled * i64::from(*second)) >> 10;
+                            }
+                        }
+                    }
+                    sums
+                })
+                .reduce(zero, |mut left, right| {
+                    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+                    left
+                });
+            if sums.len() != columns * columns {
+                return Err(OutOfMemory);
+            }
+            let unit = 2f64.powi(10 - CURVATURE_BITS as i32 - 2 * ROW_BITS as i32);
+            let factor = &mut self.factors[output];
+            for (place, (factor, sum)) in factor.iter_mut().zip(sums).enumerate() {
+                let diagonal = place % (columns + 1) == 0;
+                *factor = sum as f64 * unit + if diagonal { problem.minimum.ridge() } else { 0.0 };
+            }
+            cholesky(factor, columns);
+        }
+        self.computed = true;
+        Ok(())
+    }
+
+    /// `-B^-1 g` with the remembered corrections (Nocedal and Wright 2006, Algorithm 7.4).
+    fn direction(&self, gradient: &[f64], memory: &[(Vec<f64>, Vec<f64>)]) -> Vec<f64> {
+        let mut direction: Vec<f64> = gradient.iter().map(|one| -one).collect();
+        let mut factors = Vec::with_capacity(memory.len());
+        for (moved, turned) in memory.iter().rev() {
+            let factor = dot(moved, &direction) / dot(moved, turned);
+            direction.iter_mut().zip(turned).for_each(|(one, turned)| *one -= factor * turned);
+            factors.push(factor);
+        }
+        for (part, factor) in direction.chunks_exact_mut(self.columns).zip(&self.factors) {
+            solve(factor, part);
+        }
+        for ((moved, turned), factor) in memory.iter().zip(factors.into_iter().rev()) {
+            let correction = factor - dot(turned, &direction) / dot(moved, turned);
+            direction.iter_mut().zip(moved).for_each(|(one, moved)| *one += correction * moved);
+        }
+        direction
+    }
+}
+
+const CURVATURE_ROWS: usize = 4096;
+
+/// Lower Cholesky factor in place; a pivot that rounding made too small is raised, which costs speed, not correctness.
+fn cholesky(matrix: &mut [f64], columns: usize) {
+    for j in 0..columns {
+        let (before, from) = matrix.split_at_mut(j * columns);
+        let row_j = &mut from[..columns];
+        for k in 0..j {
+            let row_k = &before[k * columns..k * columns + k + 1];
+            let value = (row_j[k] - dot(&row_j[..k], &row_k[..k])) / row_k[k];
+            row_j[k] = value;
+        }
+        let pivot = row_j[j] - dot(&row_j[..j], &row_j[..j]);
+        row_j[j] = pivot.max(1e-12 * row_j[j].abs()).max(f64::MIN_POSITIVE).sqrt();
+    }
+}
+
+/// Solves `L L^T x = right`, in place.
+fn solve(factor: &[f64], right: &mut [f64]) {
+    let columns = right.len();
+    for j in 0..columns {
+        let row = &factor[j * columns..j * columns + j + 1];
+        right[j] = (right[j] - dot(&row[..j], &right[..j])) / row[j];
+    }
+    for j in (0..columns).rev() {
+        let row = &factor[j * columns..j * columns + j + 1];
+        right[j] /= row[j];
+        let value = right[j];
+        right[..j].iter_mut().zip(row).for_each(|(one, factor)| *one -= value * factor);
+    }
+}
+
+fn zeros(length: usize) -> Option<Vec<f64>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(length).ok()?;
+    zeros.resize(length, 0.0);
+    Some(zeros)
+}
+
+fn zeros_i64(length: usize) -> Option<Vec<i64>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(length).ok()?;
+    zeros.resize(length, 0);
+    Some(zeros)
+}
+
+fn dot(left: &[f64], right: &[f64]) -> f64 {
+    left.iter().zip(right).map(|(left, right)| left * right).sum()
+}
+
+fn norm(vector: &[f64]) -> f64 {
+    dot(vector, vector).sqrt()
+}
+
+fn to_float(weight: i128) -> f64 {
+    weight as f64 / 2f64.powi(WEIGHT_BITS as i32)
+}
+
+/// A step on the lattice of weights; far steps are cut, NaN becomes none.
+fn from_float(step: f64) -> i128 {
+    (step.clamp(-1e9, 1e9) * 2f64.powi(WEIGHT_BITS as i32)).round() as i128
+}
+
+fn to_gradient(integer: i128) -> f64 {
+    integer as f64 / 2f64.powi((L2_BITS + WEIGHT_BITS) as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables of the golden file: rows, labels, ridge, centre and linear term.
+    struct Case {
+        features: Vec<i16>,
+        labels: Vec<i16>,
+        centre: Vec<i128>,
+        perturbation: Vec<i128>,
+        minimum: Minimum,
+        theta: Vec<f64>,
+    }
+
+    fn cases() -> Vec<Case> {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../../../testdata/golden/objective_perturbation/vectors.json"))
+                .expect("valid");
+        let numbers = |value: &serde_json::Value| -> Vec<f64> {
+            value.as_array().expect("a list").iter().map(|one| one.as_f64().expect("a number")).collect()
+        };
+        let scaled = |value: &serde_json::Value, bits: i32| -> Vec<i128> {
+            numbers(value).into_iter().map(|one| (one * 2f64.powi(bits)) as i128).collect()
+        };
+        let case = |value: &serde_json::Value| Case {
+            features: value["rows"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .flat_map(numbers)
+                .map(|one| one as i16)
+                .collect(),
+            labels: numbers(&value["labels"]).into_iter().map(|one| one as i16).collect(),
+            centre: scaled(&value["centre"], 57),
+            perturbation: scaled(&value["b"], 40),
+            minimum: Minimum {
+                classes: value["classes"].as_u64().expect("a number") as u32,
+                columns: 3,
+                l2: (value["l2"].as_f64().expect("a number") * 65536.0) as u64,
+                perturbation: 1,
+                unusable: UnusableLabel::Skip,
+            },
+            theta: numbers(&value["theta"]),
+        };
+        golden["minimisers"].as_array().expect("a list").iter().map(case).collect()
+    }
+
+    fn problem<'a>(case: &'a Case, labels: Labels<'a>, block_rows: usize) -> Problem<'a> {
+        Problem {
+            rows: Rows { features: &case.features, stride: 3, columns: 3, labels },
+            minimum: case.minimum,
+            centre: &case.centre,
+            perturbation: &case.perturbation,
+            tolerance: case.minimum.tolerance(1000),
+            block_rows,
+        }
+    }
+
+    fn assert_close(found: &[i128], theta: &[f64]) {
+        assert_eq!(found.len(), theta.len());
+        for (found, expected) in found.iter().zip(theta) {
+            let found = *found as f64 / 2f64.powi(36);
+            assert!((found - expected).abs() < 1e-9, "{found} and {expected}");
+        }
+    }
+
+    #[test]
+    fn minima_agree_with_an_independent_program() {
+        let cases = cases();
+        assert_eq!(cases.len(), 2);
+        for case in &cases {
+            let found = minimise(&problem(case, Labels::Classes(&case.labels), 5)).expect("fits");
+            assert_close(&found, &case.theta);
+        }
+    }
+
+    #[test]
+    fn gradient_descent_alone_gets_there() {
+        for case in &cases() {
+            let problem = problem(case, Labels::Classes(&case.labels), 4);
+            let mut weights = case.centre.clone();
+            problem.crawl(&mut weights);
+            assert!(problem.is_minimum(&problem.gradient(&weights, Precision::Exact)));
+            let answer: Vec<i128> = weights.iter().map(|weight| weight >> 21).collect();
+            assert_close(&answer, &case.theta);
+        }
+    }
+
+    #[test]
+    fn unanimous_votes_are_classes_and_labels_may_be_unusable() {
+        for case in &cases() {
+            let classes = case.minimum.classes as usize;
+            let vote = |label: i16, class: usize| if usize::try_from(label) == Ok(class) { 70 } else { 0 };
+            let votes: Vec<i32> = case
+                .labels
+                .iter()
+                .flat_map(|label| {
+                    let of = if classes == 2 { 1..2 } else { 0..classes };
+                    of.map(|class| vote(*label, class)).collect::<Vec<_>>()
+                })
+                .collect();
+            let votes = Labels::Votes { votes: &votes, full: 70 };
+            assert_close(&minimise(&problem(case, votes, 100)).expect("fits"), &case.theta);
+
+            // A skipped row is as good as none; as one of the first class it is as good as that.
+            let mut unusable = case.labels.clone();
+            unusable[3] = i16::MIN;
+            let skipped = minimise(&problem(case, Labels::Classes(&unusable), 100)).expect("fits");
+            let mut without =
+                Case { features: case.features.clone(), labels: case.labels.clone(), ..cases().remove(0) };
+            without.features.drain(9..12);
+            without.labels.remove(3);
+            let without = Problem {
+                rows: Rows {
+                    features: &without.features,
+                    stride: 3,
+                    columns: 3,
+                    labels: Labels::Classes(&without.labels),
+                },
+                ..problem(case, Labels::Classes(&[]), 100)
+            };
+            assert_eq!(skipped, minimise(&without).expect("fits"));
+            let first = Minimum { unusable: UnusableLabel::FirstClass, ..case.minimum };
+            let as_first =
+                minimise(&Problem { minimum: first, ..problem(case, Labels::Classes(&unusable), 100) }).expect("fits");
+            unusable[3] = 0;
+            assert_eq!(as_first, minimise(&problem(case, Labels::Classes(&unusable), 100)).expect("fits"));
+        }
+    }
+}

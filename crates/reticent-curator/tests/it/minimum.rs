@@ -1,0 +1,114 @@
+//! Minima over private rows: the sensitivity that is charged holds on neighbouring tables, and nothing but the rows matters.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::engine::Engine;
+use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
+use reticent_core::query::{Map, QueryShape};
+use reticent_core::schema::Schema;
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::table::CodedTable;
+use reticent_testkit::generate::{self, GeneratedRow};
+use reticent_testkit::reveal;
+
+const COLUMNS: u32 = 1 + 2 + 4;
+const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
+const ROWS_MAX: u64 = 1000;
+
+fn schema() -> Schema {
+    generate::schema(2, 1, PRIVACY)
+}
+
+fn query(minimum: Minimum, schema: &Schema) -> MinimumQuery {
+    // A bound that shortens some rows.
+    let encoding = Arc::new(Encoding::plain(Coding::of(schema), NormRule::Clip(1.5)));
+    let shape = QueryShape::new(Map::Minimum(minimum), PrivacyUnit::Row, ROWS_MAX).expect("in range");
+    let centre: Vec<f64> = (0..shape.coordinates()).map(|place| f64::from(place) / 8.0 - 0.5).collect();
+    MinimumQuery::new(shape, encoding, &centre).expect("columns fit")
+}
+
+fn minimum(l2: f64, perturbation: u64, unusable: UnusableLabel) -> Minimum {
+    Minimum { classes: 2, columns: COLUMNS, l2: (l2 * 65536.0) as u64, perturbation, unusable }
+}
+
+fn answer(rows: &[GeneratedRow], query: &MinimumQuery, term: &[i128], block_rows: usize) -> Vec<i128> {
+    let schema = schema();
+    let mut table = CodedTable::empty(&schema);
+    rows.iter().for_each(|row| table.push(&row.cells(&schema), row.label()));
+    let engine = MemoryEngine::with_block_rows(table, block_rows);
+    reveal(engine.exact_minimum(query, term).expect("in memory"))
+}
+
+fn distance_square(left: &[i128], right: &[i128]) -> u128 {
+    left.iter().zip(right).map(|(left, right)| left.abs_diff(*right).pow(2)).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Output perturbation: the distance between the answers for neighbours is within what is charged.
+    #[test]
+    fn neighbours_answers_are_within_the_sensitivity(
+        rows in generate::rows(2, 1, 1..12),
+        other in generate::rows(2, 1, 1..2),
+        l2 in prop_oneof![Just(0.01), 0.01..20.0f64],
+        skip in any::<bool>(),
+    ) {
+        let unusable = if skip { UnusableLabel::Skip } else { UnusableLabel::FirstClass };
+        let query = query(minimum(l2, 0, unusable), &schema());
+        let term = vec![0; COLUMNS as usize];
+        let whole = answer(&rows, &query, &term, 2048);
+        let mut replaced = rows.clone();
+        replaced[0] = other[0].clone();
+        let mut relabelled = rows.clone();
+        relabelled[0].class = other[0].class;
+        for (adjacency, neighbour) in [
+            (Adjacency::AddRemove, rows[1..].to_vec()),
+            (Adjacency::Replace, replaced),
+            (Adjacency::Label, relabelled),
+        ] {
+            let relation = Relation { unit: PrivacyUnit::Row, adjacency };
+            let charged = query.shape().sensitivity(&relation).expect("finite").get();
+            let moved = distance_square(&whole, &answer(&neighbour, &query, &term, 2048));
+            prop_assert!(moved <= charged, "{adjacency}: {moved} and {charged}");
+        }
+    }
+
+    /// Neither order nor blocks, and so threads, show in an answer.
+    #[test]
+    fn answers_depend_on_rows_alone(rows in generate::rows(2, 1, 1..40), l2 in 0.01..20.0f64, seed in any::<u32>()) {
+        let query = query(minimum(l2, 1 << 30, UnusableLabel::Skip), &schema());
+        let term: Vec<i128> = (0..i128::from(COLUMNS)).map(|place| (i128::from(seed) * (place - 3)) << 9).collect();
+        let whole = answer(&rows, &query, &term, 2048);
+        let mut turned = rows.clone();
+        turned.reverse();
+        prop_assert_eq!(&whole, &answer(&turned, &query, &term, 3));
+        prop_assert_eq!(&whole, &answer(&rows, &query, &term, 1));
+    }
+}
+
+#[test]
+fn the_sensitivity_of_a_minimum_is_nearly_attained() {
+    // One row at the bound against none, with so much ridge that the slope stays near 1/2.
+    let schema = schema();
+    let query = query(minimum(50.0, 0, UnusableLabel::Skip), &schema);
+    let row = GeneratedRow { values: vec![10.0, 10.0, 1.0], class: Some(1) };
+    let term = vec![0; COLUMNS as usize];
+    let moved = distance_square(&answer(&[row], &query, &term, 10), &answer(&[], &query, &term, 10));
+    let relation = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::AddRemove };
+    let charged = query.shape().sensitivity(&relation).expect("finite").get();
+    let ratio = (moved as f64 / charged as f64).sqrt();
+    assert!((0.3..1.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn an_empty_table_has_the_centre_as_its_minimum() {
+    let query = query(minimum(2.0, 0, UnusableLabel::Skip), &schema());
+    let found = answer(&[], &query, &[0; COLUMNS as usize], 10);
+    for (found, centre) in found.into_iter().zip(query.centre()) {
+        assert!((found - (centre >> 21)).abs() <= 1);
+    }
+}
