@@ -527,6 +527,7 @@ impl SumQuery {
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
+            | Map::Minimum(_)
             | Map::SquaredError => return Err(QueryError::Matrix),
         };
         if columns as usize != matrix.columns() {

@@ -113,6 +113,7 @@ impl QueryShape {
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::ClippedGradient { .. }
             | Map::PartyVectors { .. }
@@ -276,6 +277,7 @@ impl QueryShape {
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
+            | Map::Minimum(_)
             | Map::SquaredError => return None,
         };
         steps.checked_mul(steps)
