@@ -7,7 +7,8 @@ pub mod walr;
 
 use std::sync::Arc;
 
-use reticent_core::encoding::Encoding;
+use reticent_core::adjacency::Adjacency;
+use reticent_core::encoding::{Coding, Encoding};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::session::{Grant, Session, SessionError};
 use thiserror::Error;
@@ -113,7 +114,7 @@ pub fn prepare(
     let (method, reason) = match named {
         Some(method) => (method, None),
         None => {
-            let (method, reason) = automatic(request);
+            let (method, reason) = automatic(request)?;
             (method, Some(reason))
         }
     };
@@ -123,11 +124,57 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// The method that public figures choose, and why.
-#[must_use]
-pub fn automatic(request: &FitRequest<'_>) -> (&'static dyn Method, String) {
-    let _ = request;
-    (&noisy_gd::NoisyGd, "the target has two classes and features are private".to_owned())
+/// Products of a row with itself that `walr` can work through in reasonable time: `rows · columns²`.
+const WALR_PRODUCTS_MAX: f64 = 1e11;
+
+/// Columns up to which `gram` releases all products; beyond it the matrix has more than 2^20 entries.
+const GRAM_COLUMNS_MAX: usize = 1400;
+
+/// The method that public figures choose, and why: adjacency, target, declared rows, columns and mu.
+///
+/// # Errors
+/// [`PlanError::Parameter`] where no method of this table fits, with what to use instead.
+pub fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), PlanError> {
+    let FitRequest { schema, claim, .. } = request;
+    let columns = Coding::of(schema).columns().len();
+    let rows = schema.privacy().rows.map(|rows| rows as f64);
+    let size = rows.map_or_else(
+        || "an undeclared number of rows".to_owned(),
+        |rows| format!("about {rows} rows (n mu = {:.0})", rows * claim.mu),
+    );
+    let choose = |method: &'static dyn Method, reason: &str| {
+        Ok((method, format!("{reason}; {columns} encoded columns, {size}, mu {:.4}", claim.mu)))
+    };
+    let is_number = matches!(schema.target().kind, TargetKind::Bounds { .. });
+    match schema.privacy().adjacency {
+        Adjacency::Party => Err(PlanError::Parameter(
+            "the schema protects whole parties: one table has no finite sensitivity; let each party vote and combine the \
+             votes with `reticent party fit`"
+                .to_owned(),
+        )),
+        Adjacency::Label => {
+            let products = rows.unwrap_or(0.0) * (columns * columns) as f64;
+            if products <= WALR_PRODUCTS_MAX {
+                choose(&walr::Walr, "only labels are protected: one noisy sum of labels tells all that the fit needs")
+            } else if is_number {
+                choose(&gram::Gram, "only labels are protected, and the public design of walr would take too long")
+            } else {
+                choose(&noisy_gd::NoisyGd, "only labels are protected, and the public design of walr would take too long")
+            }
+        }
+        Adjacency::AddRemove | Adjacency::Replace if is_number && columns > GRAM_COLUMNS_MAX => {
+            Err(PlanError::Parameter(format!(
+                "the target is a number, and {columns} encoded columns are too many for gram ({GRAM_COLUMNS_MAX}); list \
+                 fewer features or categories"
+            )))
+        }
+        Adjacency::AddRemove | Adjacency::Replace if is_number => {
+            choose(&gram::Gram, "the target is a number: its loss is quadratic, and one noisy matrix of products holds it all")
+        }
+        Adjacency::AddRemove | Adjacency::Replace => {
+            choose(&noisy_gd::NoisyGd, "features are private and the target has classes")
+        }
+    }
 }
 
 /// Number of outputs of a model: one for a number or two classes, else one a class.
