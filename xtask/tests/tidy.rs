@@ -104,6 +104,7 @@ fn noise_is_added_in_one_place_and_the_ledger_charged_in_one() {
     assert_eq!(says(".add_noise("), ["crates/reticent-core/src/session.rs"]);
     assert_eq!(says(".charge("), ["crates/reticent-core/src/session.rs"]);
     assert_eq!(says(".exact_sum("), ["crates/reticent-core/src/session.rs"]);
+    assert_eq!(says(".exact_minimum("), ["crates/reticent-core/src/session.rs"]);
 }
 
 #[test]

@@ -9,8 +9,9 @@
 //!   noise: entropy ─▶ rounded Gaussian or discrete Laplace ────┘
 //! ```
 //!
-//! Every touch of private data is an exact sum of bounded integer vectors plus exact integer noise; the rest is public
-//! post-processing. This crate does no file access, starts no thread, reads no clock and writes no log.
+//! Every touch of private data is an exact sum of bounded integer vectors plus exact integer noise, or, for objective and
+//! output perturbation, a minimum with a certificate in integers ([`minimum`]); the rest is public post-processing. This
+//! crate does no file access, starts no thread, reads no clock and writes no log.
 
 pub mod units;
 

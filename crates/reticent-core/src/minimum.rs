@@ -150,7 +150,8 @@ impl Minimum {
     ///   ||omega^ - omega|| <= (tau + 2^-41 sqrt d)/lambda       2^-41 sqrt d: the linear term stands for a continuous one
     /// ```
     fn slack(&self, rows_max: u64) -> u128 {
-        // The tolerance, the error of the gradient that was compared with it, and a part in four for the comparison.
+        // The tolerance is 4 of these units, the error of the gradient that was compared with it less than 1: what is left of
+        // the fifth is far more than the rounding of the comparison.
         let mut gradient = 5 * self.stop_unit(rows_max);
         if self.perturbation > 0 {
             gradient += self.root_coordinates() << (PERTURBATION_SHIFT - 1);

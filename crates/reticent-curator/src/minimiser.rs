@@ -164,7 +164,7 @@ impl Problem<'_> {
         total
     }
 
-    /// The certificate. Floats are within a part in 1e12 here, and the tolerance that is priced leaves a part in four.
+    /// The certificate. Floats are within a part in 1e12 here; what is priced leaves more than a part in 1e4 for it.
     fn is_minimum(&self, gradient: &[i128]) -> bool {
         norm(&gradient.iter().map(|one| *one as f64).collect::<Vec<_>>()) <= self.tolerance as f64
     }

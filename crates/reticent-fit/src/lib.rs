@@ -10,6 +10,7 @@ pub mod column_scaling;
 pub mod evaluate;
 pub mod gram_release;
 pub mod method;
+mod minimum;
 pub mod model;
 pub mod options;
 pub mod party;

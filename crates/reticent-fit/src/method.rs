@@ -3,6 +3,8 @@
 pub mod functional;
 pub mod gram;
 pub mod noisy_gd;
+pub mod objective_perturbation;
+pub mod output_perturbation;
 pub mod walr;
 
 use std::sync::Arc;
@@ -18,7 +20,14 @@ use crate::options::{MethodOption, Options};
 use crate::plan::{Plan, PlanError, PrivacyClaim};
 
 /// Every method, in the order in which help texts list them.
-pub const ALL: [&dyn Method; 4] = [&functional::Functional, &gram::Gram, &noisy_gd::NoisyGd, &walr::Walr];
+pub const ALL: [&dyn Method; 6] = [
+    &functional::Functional,
+    &gram::Gram,
+    &noisy_gd::NoisyGd,
+    &objective_perturbation::ObjectivePerturbation,
+    &output_perturbation::OutputPerturbation,
+    &walr::Walr,
+];
 
 /// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
 pub trait Method: Sync {

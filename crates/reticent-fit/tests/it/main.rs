@@ -3,6 +3,7 @@
 mod evaluate;
 mod functional;
 mod gram;
+mod minimum;
 mod model;
 mod noisy_gd;
 mod table;

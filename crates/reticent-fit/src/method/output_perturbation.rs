@@ -1,0 +1,92 @@
+//! Output perturbation: the minimiser of the loss plus a ridge, with noise for its own sensitivity.
+//!
+//! ```text
+//!   theta = argmin  sum_i l(theta · x_i, y_i) + (lambda/2) ||theta - w_0||²,      released with noise for  G/lambda
+//! ```
+//! One release; the simplest method and seldom the best: a baseline. Sensitivity and proof: `docs/methods/output-perturbation.md`.
+//!
+//! Source: Chaudhuri, Monteleoni, Sarwate 2011, JMLR 12, Algorithm 1, with Gaussian noise on a lattice.
+
+use std::num::NonZeroU32;
+
+use reticent_core::adjacency::Adjacency;
+use reticent_core::minimum::ANSWER_BITS;
+
+use super::{FitRequest, Method, PreparedFit};
+use crate::minimum::{CheckedMinimum, PreparedMinimum};
+use crate::options::MethodOption;
+use crate::plan::{Plan, PlanError, declared_public, plan_release};
+
+/// Name on the command line and in certificates.
+pub const NAME: &str = "output-perturbation";
+
+/// The default ridge supposes weights of this squared norm, for rows of norm 1, times 0.3: see [`default_ridge`].
+const RIDGE_DIVISOR: f64 = 100.0;
+
+/// The method.
+pub struct OutputPerturbation;
+
+impl Method for OutputPerturbation {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "minimum of the regularised loss, released once with noise (classes; a baseline)"
+    }
+
+    fn options(&self) -> &'static [MethodOption] {
+        &[MethodOption {
+            name: "l2",
+            value: "L2",
+            help: "Ridge: adds L2/2 times the squared distance of the encoded weights, intercept included, from the start \
+                   model or 0 to the summed loss [default: from the budget and the declared rows]",
+            choices: &[],
+        }]
+    }
+
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+        let checked = CheckedMinimum::new(NAME, request)?;
+        let plan = plan(&checked, request)?;
+        Ok(Box::new(PreparedMinimum { checked, plan }))
+    }
+}
+
+fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
+    let (schema, claim) = (request.schema, request.claim);
+    let rows_changed = match claim.relation.adjacency {
+        Adjacency::AddRemove | Adjacency::Label => schema.privacy().unit.rows_max(),
+        Adjacency::Replace => 2 * schema.privacy().unit.rows_max(),
+        Adjacency::Party => {
+            return Err(PlanError::Adjacency { method: NAME, relation: claim.relation.clone() });
+        }
+    };
+    let default_l2 = match schema.privacy().rows {
+        Some(units) => default_ridge(units as f64, claim.mu / f64::from(rows_changed)),
+        None if checked.has_l2() => 1.0,
+        None => {
+            return Err(PlanError::Parameter(format!(
+                "method {NAME} needs the number of rows for its ridge: declare a round figure as `rows` under [privacy] in \
+                 the schema, or give --l2"
+            )));
+        }
+    };
+    let minimum = checked.minimum(default_l2, claim.relation.adjacency);
+    let shape = checked.shape(minimum, schema)?;
+    let release = plan_release(NAME, "minimum", shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
+    let noise = release.noise_scale.get() as f64 / (1u64 << ANSWER_BITS) as f64;
+    Ok(Plan {
+        method: NAME,
+        claim: claim.clone(),
+        expectations: checked.expectations(minimum, noise),
+        releases: vec![release],
+        public: declared_public(request),
+        reason: None,
+    })
+}
+
+/// Ridge for rows of norm 1: the balance of noise, `0.15 n / (2 lambda² mu²)`, and bias, `lambda ||omega||²/2`, with
+/// `||omega||² = 30`.
+fn default_ridge(rows: f64, mu: f64) -> f64 {
+    (rows / (RIDGE_DIVISOR * mu * mu)).cbrt()
+}

@@ -1,0 +1,154 @@
+//! What objective and output perturbation share: encoding, shape of the question, and the fit, which is one release.
+
+use std::sync::Arc;
+
+use reticent_core::adjacency::Adjacency;
+use reticent_core::encoding::{Coding, Column, Encoding, NormRule};
+use reticent_core::minimum::{L2_BITS, Minimum, MinimumQuery, UnusableLabel, row_length};
+use reticent_core::query::{Map, QueryShape};
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::session::{Grant, Session};
+
+use crate::method::{FitError, FitRequest, Fitted, PreparedFit, outputs, start_weights};
+use crate::plan::{Expectation, Plan, PlanError};
+
+/// A request for a minimum that fits the schema.
+pub(crate) struct CheckedMinimum {
+    pub(crate) encoding: Arc<Encoding>,
+    /// Norm of the longest row, in units of the encoded columns.
+    pub(crate) norm_bound: f64,
+    /// Where the ridge draws to.
+    centre: Vec<f64>,
+    classes: u32,
+    /// Ridge for rows of norm 1, if it was given.
+    l2: Option<f64>,
+}
+
+impl CheckedMinimum {
+    /// Checks target, centre and `--l2`, which is given for the encoded columns as they are.
+    pub(crate) fn new(method: &'static str, request: &FitRequest<'_>) -> Result<Self, PlanError> {
+        let schema = request.schema;
+        let classes = match &schema.target().kind {
+            TargetKind::Classes(classes) => classes.len() as u32,
+            TargetKind::Bounds { .. } => {
+                let found = "bounds, as for a linear regression".to_owned();
+                return Err(PlanError::Target { method, fits: "classes", found });
+            }
+        };
+        let (encoding, norm_bound) = public_encoding(schema);
+        let weights = outputs(schema) * encoding.coding().columns().len();
+        let centre = match request.init {
+            Some(model) => start_weights(model, schema, &encoding)?,
+            None => vec![0.0; weights],
+        };
+        let length = row_length(&encoding);
+        let l2 = request.options.number("l2", "a finite number above 0", |l2| l2 > 0.0)?;
+        let l2 = l2.map(|l2| l2 / (length * length));
+        Ok(Self { encoding: Arc::new(encoding), norm_bound, centre, classes, l2 })
+    }
+
+    /// The question without a linear term, with the given ridge for rows of norm 1, or the default.
+    pub(crate) fn minimum(&self, default_l2: f64, adjacency: Adjacency) -> Minimum {
+        let steps = self.l2.unwrap_or(default_l2) * f64::from(1u32 << L2_BITS);
+        Minimum {
+            classes: self.classes,
+            columns: self.encoding.coding().columns().len() as u32,
+            // Saturates; the shape refuses what is out of range.
+            l2: steps.round() as u64,
+            perturbation: 0,
+            unusable: match adjacency {
+                // The rows are public and stay: then a label costs its own change alone.
+                Adjacency::Label => UnusableLabel::FirstClass,
+                Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => UnusableLabel::Skip,
+            },
+        }
+    }
+
+    pub(crate) fn has_l2(&self) -> bool {
+        self.l2.is_some()
+    }
+
+    pub(crate) fn shape(&self, minimum: Minimum, schema: &Schema) -> Result<QueryShape, PlanError> {
+        Ok(QueryShape::new(Map::Minimum(minimum), schema.privacy().unit.clone(), schema.privacy().rows_max)?)
+    }
+
+    /// The figures that a plan tells. `noise`: standard deviation of one weight of the answer, for rows of norm 1.
+    pub(crate) fn expectations(&self, minimum: Minimum, noise: f64) -> Vec<Expectation> {
+        let length = row_length(&self.encoding);
+        vec![
+            Expectation {
+                name: "norm bound of a row",
+                value: self.norm_bound,
+                meaning: "L2, over encoded columns with the intercept".to_owned(),
+            },
+            Expectation {
+                name: "ridge",
+                value: minimum.ridge() * length * length,
+                meaning: "total L2 penalty of the encoded weights, the intercept among them".to_owned(),
+            },
+            Expectation {
+                name: "noise added to a weight",
+                value: noise / length,
+                meaning: "standard deviation, in encoded units; a linear term's effect comes on top".to_owned(),
+            },
+        ]
+    }
+}
+
+/// A fit that is one release of a minimum.
+pub(crate) struct PreparedMinimum {
+    pub(crate) checked: CheckedMinimum,
+    pub(crate) plan: Plan,
+}
+
+impl PreparedFit for PreparedMinimum {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn plan_mut(&mut self) -> &mut Plan {
+        &mut self.plan
+    }
+
+    fn encoding(&self) -> Option<&Arc<Encoding>> {
+        Some(&self.checked.encoding)
+    }
+
+    fn fit(
+        &self,
+        session: &mut Session<'_>,
+        grants: Vec<Grant>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Fitted, FitError> {
+        let [release] = &self.plan.releases[..] else { panic!("the plan of a minimum has one release") };
+        let query = MinimumQuery::new(release.shape.clone(), self.checked.encoding.clone(), &self.checked.centre)
+            .expect("the plan was made with this encoding");
+        let grant = grants.into_iter().next().expect("the plan pays for the minimum");
+        let released = session.release_minimum(grant, &query)?;
+        progress();
+        Ok(Fitted { encoding: self.checked.encoding.clone(), weights: released.values(), covariance: None })
+    }
+}
+
+/// Numeric columns in `[-1, 1]`, categories centred at equal shares: public, and shorter than uncentred columns.
+fn public_encoding(schema: &Schema) -> (Encoding, f64) {
+    let coding = Coding::of(schema);
+    let categories = |feature: usize| {
+        let of_feature =
+            |column: &&Column| matches!(column, Column::Category { feature: other, .. } if *other == feature);
+        coding.columns().iter().filter(of_feature).count() as f64
+    };
+    let (mut centre, mut scale) = (Vec::new(), Vec::new());
+    for column in coding.columns() {
+        let (at, times) = match column {
+            Column::Intercept => (0.0, 1.0),
+            Column::Linear { .. } | Column::SymLog { .. } => (0.5, 2.0),
+            Column::Category { feature, .. } => (1.0 / categories(*feature), 1.0),
+        };
+        centre.push(at);
+        scale.push(times);
+    }
+    let largest = Encoding::largest_norm(&coding, &centre, &scale);
+    let bound = schema.privacy().row_norm.map_or(largest, |declared| declared.min(largest));
+    (Encoding::new(coding, centre, scale, NormRule::Clip(bound)), bound)
+}
