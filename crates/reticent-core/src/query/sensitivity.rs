@@ -171,9 +171,7 @@ impl QueryShape {
             Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
-            | Map::BoundedSoftmaxGradient { .. } => {
-                4 * self.row_norm_square()
-            }
+            | Map::BoundedSoftmaxGradient { .. } => 4 * self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Replace),
             Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
                 unreachable!("has its own bound")
