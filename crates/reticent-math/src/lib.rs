@@ -5,8 +5,8 @@ pub mod logistic_newton;
 pub mod noise_aware_map;
 pub mod optimal_covariance;
 pub mod public_design;
-pub mod released_gradient;
 pub mod quadratic_repair;
+pub mod released_gradient;
 pub mod soft_label_regression;
 
 pub use faer::{Mat, MatRef, Scale};

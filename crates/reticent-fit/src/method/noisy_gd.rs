@@ -128,10 +128,11 @@ impl Checked {
 
     fn gradient_map(&self) -> Map {
         let columns = self.coding.columns().len() as u32;
-        if self.classes == 2 {
-            Map::Gradient { loss: self.loss, columns }
-        } else {
-            Map::BoundedSoftmaxGradient { classes: self.classes, columns }
+        match (self.classes, self.loss) {
+            (2, loss) => Map::Gradient { loss, columns },
+            // A changed label moves the plain slope by sqrt(2), and a bounded one by up to 2.
+            (classes, Loss::Logistic) => Map::SoftmaxGradient { classes, columns },
+            (classes, Loss::TwoSidedExponential) => Map::BoundedSoftmaxGradient { classes, columns },
         }
     }
 
@@ -156,8 +157,9 @@ impl Checked {
         match (self.classes, self.loss) {
             (2, Loss::TwoSidedExponential) => 1.0,
             (2, Loss::Logistic) => 0.25,
-            // The softmax has curvature at most 1/2, and its slope is divided by at least 1/sqrt(2).
-            (_, Loss::TwoSidedExponential | Loss::Logistic) => std::f64::consts::FRAC_1_SQRT_2,
+            // The softmax has curvature at most 1/2; a bounded slope is divided by at least 1/sqrt(2).
+            (_, Loss::Logistic) => 0.5,
+            (_, Loss::TwoSidedExponential) => std::f64::consts::FRAC_1_SQRT_2,
         }
     }
 }
@@ -413,5 +415,73 @@ mod tests {
         let mean = descent.mean();
         assert!((mean[0] - (points[2] + points[3]) / 2.0).abs() < 1e-12, "{mean:?}");
         assert!((mean[1] - (other[2] + other[3]) / 2.0).abs() < 1e-12, "{mean:?}");
+    }
+
+    fn numbers(golden: &serde_json::Value, name: &str) -> Vec<f64> {
+        let values = golden[name].as_array().expect("a list");
+        values.iter().map(|value| value.as_f64().expect("a number")).collect()
+    }
+
+    fn assert_close(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-9 * (1.0 + expected.abs()), "{found} instead of {expected}");
+        }
+    }
+
+    /// Reference numbers by `testdata/golden/noisy_gd.py`.
+    #[test]
+    fn golden_marginals_descent_and_check() {
+        let text = include_str!("../../../../testdata/golden/noisy_gd.json");
+        let golden: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let number = |name: &str| golden[name].as_f64().expect("a number");
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+                      [features]\na = { bounds = [0, 10] }\nb = { bounds = [0, 10] }\nk = { categories = [\"a\", \"b\", \"c\"] }\n";
+        let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
+        let (rows, signal) = (number("rows"), number("signal"));
+        let released = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"));
+        let scaled = released.scaled(&coding, signal);
+        assert_close(&scaled.centre, &numbers(&golden, "centre"));
+        assert_close(&scaled.scale, &numbers(&golden, "scale"));
+        assert_close(&[scaled.row_norm], &[number("row_norm")]);
+        assert_close(&[descent(signal, scaled.row_norm, 1.0, 100)], &[number("eta")]);
+
+        let count = |place: usize| -> Vec<f64> {
+            golden["counts"][place]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|one| one.as_f64().expect("number"))
+                .collect()
+        };
+        let noise = numbers(&golden, "count_noise");
+        let mut counts = ClassCounts::of(&count(0), noise[0]);
+        counts.add(&count(1), noise[1]);
+        let counted = counts.rows(None);
+        assert_close(&[counted, counts.log_odds(counted)[0]], &[number("counted"), number("log_odds")]);
+
+        let gradients = golden["gradients"].as_array().expect("a list");
+        let passes = gradients.len() as u32;
+        let mut descent = HeavyBall::from(numbers(&golden, "start"), 3, number("step"), number("l2"), passes);
+        for gradient in gradients {
+            let gradient: Vec<f64> =
+                gradient.as_array().expect("a list").iter().map(|one| one.as_f64().expect("number")).collect();
+            descent.follow(&gradient);
+        }
+        assert_close(&descent.mean(), &numbers(&golden, "averaged"));
+
+        let cells = numbers(&golden, "cells");
+        let kept = signal_check::kept_share(&cells, number("cell_noise"), rows, number("base"), number("deviation"));
+        assert_close(&[kept], &[number("kept")]);
+
+        let slopes = golden["softmax_slopes"].as_array().expect("a list");
+        for (class, expected) in slopes.iter().enumerate() {
+            let mut found = [0; 3];
+            reticent_core::slope::bounded_softmax_slopes(&[0.5, -1.0, 2.0], class, &mut found);
+            for (found, expected) in found.iter().zip(expected.as_array().expect("a list")) {
+                let expected = expected.as_f64().expect("a number");
+                assert!((f64::from(*found) - expected).abs() < 1.01, "{found} instead of {expected}");
+            }
+        }
     }
 }

@@ -1,0 +1,114 @@
+"""Reference numbers for `noisy-gd`, by an implementation that shares nothing with the Rust code.
+
+    python3 testdata/golden/noisy_gd.py > testdata/golden/noisy_gd.json
+
+NumPy 2. Columns: two numbers and a category of four (one of them "other"), as in the test kit's schema.
+"""
+
+import json
+
+import numpy as np
+
+rows, noise_sum = 5000.0, 180.0
+noise = noise_sum / rows
+signal = 700.0
+
+
+def trust(prior, error):
+    return prior**2 / (prior**2 + error**2)
+
+
+# Released sums, slot by slot: first and second moment of each number, then rows by category.
+sums = np.array([-900.0, -1300.0, 2400.0, 2150.0, -60.0, 3300.0, 1500.0, 420.0])
+released = sums / rows
+mean, variance = [], []
+for first, second in released[:4].reshape(2, 2):
+    centre = np.clip(0.5 + trust(0.3, noise) * first, 0, 1)
+    square = np.clip(trust(0.3, noise) * (second + 0.5) + (1 - trust(0.3, noise)) / 3, 0, 1)
+    mean.append(centre)
+    variance.append(np.clip(square / 4 - (centre - 0.5) ** 2, 1e-4, 0.25))
+shares = trust(0.1, noise) * released[4:] + (1 - trust(0.1, noise)) / 4
+# Nearest point of the simplex by bisection on the shift.
+low, high = -2.0, 2.0
+for _ in range(200):
+    shift = (low + high) / 2
+    if np.maximum(shares - shift, 0).sum() > 1:
+        low = shift
+    else:
+        high = shift
+shares = np.maximum(shares - shift, 0)
+mean, variance = np.array([*mean, *shares]), np.array([*variance, *(shares * (1 - shares))])
+
+kappa = np.clip(14 / signal, 0.003, 0.3)
+scale = np.array([*(0.5 / np.sqrt(variance[:2] + kappa / 16)), *(1 / np.sqrt(shares + kappa))]) * np.sqrt(0.2 + kappa)
+before = np.sum(scale**2 * variance)
+scale[2:] *= 3 ** (-1 / 8)
+scale *= np.sqrt(before / np.sum(scale**2 * variance))
+row_norm = np.sqrt(1 + np.sum(scale**2 * variance))
+
+# Rates of two classes: two releases of the counts, pooled.
+first, second = np.array([3700.0, 1250.0]), np.array([3900.0, 1400.0])
+pooled = (first / 90**2 + second / 180**2) / (1 / 90**2 + 1 / 180**2)
+pooled_noise = (1 / 90**2 + 1 / 180**2) ** -0.5
+counted = pooled.sum()
+rate_error = pooled_noise / counted / np.sqrt(2)
+rate = 0.5 + trust(0.3, rate_error) * (pooled[1] - pooled[0]) / (2 * counted)
+
+# Descent on fixed releases.
+start, step, l2 = np.array([-1.0, 0.2, 0.0]), 0.0004, 3.0
+gradients = np.array([[300.0, -120.0, 40.0], [180.0, 60.0, -75.0], [-20.0, 10.0, 5.0], [60.0, -90.0, 30.0], [15.0, 5.0, -45.0]])
+weights, velocity, points = start.copy(), np.zeros(3), []
+for gradient in gradients:
+    velocity = 0.9 * velocity - step * (gradient + l2 * weights * [0, 1, 1])
+    weights = weights + velocity
+    points.append(weights)
+averaged = np.mean(points[-2:], axis=0)
+
+time = 0.75 * signal / (signal + 4) * signal / row_norm
+eta = min(time * 0.1 / 100, 3.8 / row_norm)
+
+# Signal check on a fixed table.
+cells, cell_noise, deviation, base = np.array([1900.0, 1800.0, 550.0, 720.0]), 90.0, 0.8, 0.26
+positive = (cells[1] + cells[3]) / rows
+expected = base * (1 - base) * 0.8 * deviation
+weight = np.array([base * positive, -base * (1 - positive), -(1 - base) * positive, (1 - base) * (1 - positive)])
+share = 2 * np.sum(weight * cells) / rows / expected
+error = 2 * cell_noise / rows * np.sqrt(np.sum(weight**2)) / expected
+kept = np.clip((share / error**2 + 0.5 / 0.36) / (1 / error**2 + 1 / 0.36) / 0.7, 0, 1)
+
+# Slopes of the bounded softmax for scores (0.5, -1, 2), class by class, before they are truncated.
+p = np.exp([0.5, -1.0, 2.0])
+p /= p.sum()
+differences = p - np.eye(3)
+softmax = differences / np.max(np.linalg.norm(differences, axis=1))
+
+print(
+    json.dumps(
+        {
+            "rows": rows,
+            "noise": noise,
+            "signal": signal,
+            "sums": sums.tolist(),
+            "centre": [0.0, *mean.tolist()],
+            "scale": [1.0, *scale.tolist()],
+            "row_norm": row_norm,
+            "counts": [first.tolist(), second.tolist()],
+            "count_noise": [90.0, 180.0],
+            "counted": counted,
+            "log_odds": float(np.log(rate / (1 - rate))),
+            "start": start.tolist(),
+            "step": step,
+            "l2": l2,
+            "gradients": gradients.tolist(),
+            "averaged": averaged.tolist(),
+            "eta": eta,
+            "cells": cells.tolist(),
+            "cell_noise": cell_noise,
+            "deviation": deviation,
+            "base": base,
+            "kept": float(kept),
+            "softmax_slopes": (2048 * softmax).tolist(),
+        },
+        indent=1,
+    )
+)
