@@ -95,10 +95,9 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
                 *total += step(value);
             }
         }
-        Map::Marginals { .. }
-        | Map::MatrixProduct { .. }
-        | Map::PartyVectors { .. }
-        | Map::PartyMinimum { .. } => unreachable!("answered from codes, labels or votes"),
+        Map::Marginals { .. } | Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+            unreachable!("answered from codes, labels or votes")
+        }
     }
 }
 
@@ -212,13 +211,16 @@ pub fn add_party_votes(query: &SumQuery, votes: &[i32], totals: &mut [i128]) {
 /// # Panics
 /// On any other query.
 pub fn add_party_vector(query: &SumQuery, weights: &[i64], totals: &mut [i128]) {
-    let Map::PartyVectors { norm, .. } = *query.shape().map() else { unreachable!("called for vectors of parties only") };
+    let Map::PartyVectors { norm, .. } = *query.shape().map() else {
+        unreachable!("called for vectors of parties only")
+    };
     // Within 2^40 squares of a million coordinates fit 128 bits.
     let weight = |weight: &i64| i128::from(*weight).clamp(-(1 << 40), 1 << 40);
     let square: u128 = weights.iter().map(|one| weight(one).unsigned_abs().pow(2)).sum();
     let norm = i128::from(norm);
     // Truncation does not lengthen, and the divisor is at least the length.
-    let length = if square <= norm.unsigned_abs().pow(2) { norm } else { i128::try_from(square.isqrt()).expect("small") + 1 };
+    let length =
+        if square <= norm.unsigned_abs().pow(2) { norm } else { i128::try_from(square.isqrt()).expect("small") + 1 };
     for (total, one) in totals.iter_mut().zip(weights) {
         *total += weight(one) * norm / length;
     }

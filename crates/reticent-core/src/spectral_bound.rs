@@ -190,7 +190,8 @@ mod tests {
         assert!(cases.len() >= 20);
         for case in cases {
             let columns = case["columns"].as_u64().expect("a count") as usize;
-            let values: Vec<i32> = case["values"].as_array().expect("a list").iter().map(|v| v.as_i64().expect("int") as i32).collect();
+            let values: Vec<i32> =
+                case["values"].as_array().expect("a list").iter().map(|v| v.as_i64().expect("int") as i32).collect();
             let least = case["least"].as_u64().expect("a number");
             let bound = bound(columns, &values);
             let name = &case["name"];
@@ -204,7 +205,8 @@ mod tests {
         let golden: serde_json::Value = serde_json::from_str(GOLDEN).expect("JSON");
         for case in golden["cases"].as_array().expect("a list") {
             let columns = case["columns"].as_u64().expect("a count") as usize;
-            let values: Vec<i32> = case["values"].as_array().expect("a list").iter().map(|v| v.as_i64().expect("int") as i32).collect();
+            let values: Vec<i32> =
+                case["values"].as_array().expect("a list").iter().map(|v| v.as_i64().expect("int") as i32).collect();
             let least = case["least"].as_u64().expect("a number");
             let gram: Vec<f64> = gram_of_columns(columns, &values).into_iter().map(|entry| entry as f64).collect();
             for shortfall in [1e-3, 1e-6, 1e-9, 1e-12, 1e-15, 0.0, -1e-15, -1e-14, -1e-12] {

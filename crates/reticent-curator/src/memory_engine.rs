@@ -162,10 +162,9 @@ impl MemoryEngine {
                     sum.add_row(query, LatticeRow { features: &row[..lattice.columns], step: *step }, *label);
                 }
             }
-            Map::Marginals { .. }
-            | Map::MatrixProduct { .. }
-            | Map::PartyVectors { .. }
-            | Map::PartyMinimum { .. } => unreachable!("answered without the lattice"),
+            Map::Marginals { .. } | Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+                unreachable!("answered without the lattice")
+            }
         }
         sum
     }

@@ -281,7 +281,13 @@ impl Ballot {
         let header = lines.next().and_then(fields).ok_or((4, "the names of the columns belong here".to_owned()))?;
         let columns = self.columns(&header).ok_or_else(|| {
             let names: Vec<&str> = self.classes.iter().map(|class| class.name.as_str()).collect();
-            (4, format!("the columns are `row,class`, or `row` and a column for each of the classes {}", names.join(", ")))
+            (
+                4,
+                format!(
+                    "the columns are `row,class`, or `row` and a column for each of the classes {}",
+                    names.join(", ")
+                ),
+            )
         })?;
         let mut votes = Vec::with_capacity(self.rows * self.outputs());
         let mut shares = vec![0.0; self.classes.len()];
@@ -301,7 +307,8 @@ impl Ballot {
             match &columns {
                 Columns::Class => {
                     let chosen = cells[1].trim();
-                    let is_chosen = |class: &Class| class.name == chosen || class.spellings.iter().any(|one| one == chosen);
+                    let is_chosen =
+                        |class: &Class| class.name == chosen || class.spellings.iter().any(|one| one == chosen);
                     let Some(class) = self.classes.iter().position(is_chosen) else {
                         return Err(refused("the vote is none of the schema's classes".to_owned()));
                     };
@@ -412,6 +419,20 @@ impl PartyVotes {
         Ok(Self { unit, outputs: ballot.outputs(), rows: ballot.rows, votes })
     }
 
+    /// The same from votes in memory: one list a party, a vote a row and output, output after output of a row. Larger votes
+    /// than [`VOTE_STEPS`] count as that.
+    ///
+    /// # Panics
+    /// When a party does not have one vote a row and output: a mistake in the caller's code.
+    #[must_use]
+    pub fn new(unit: PrivacyUnit, outputs: usize, rows: usize, mut votes: Vec<Vec<u16>>) -> Self {
+        for of_party in &mut votes {
+            assert_eq!(of_party.len(), rows * outputs, "one vote a row and output");
+            of_party.iter_mut().for_each(|vote| *vote = (*vote).min(VOTE_STEPS as u16));
+        }
+        Self { unit, outputs, rows, votes }
+    }
+
     /// Number of parties: public.
     #[must_use]
     pub fn parties(&self) -> usize {
@@ -504,7 +525,11 @@ impl Engine for PartyVotes {
                     sum.add_party(query, &votes);
                     sum
                 };
-                Ok(self.votes.par_iter().fold(|| PartialSum::zero(query), add).reduce(|| PartialSum::zero(query), merge))
+                Ok(self
+                    .votes
+                    .par_iter()
+                    .fold(|| PartialSum::zero(query), add)
+                    .reduce(|| PartialSum::zero(query), merge))
             }
             Map::PartyVectors { columns, outputs, penalty, .. } => {
                 fits(outputs)?;
@@ -517,7 +542,11 @@ impl Engine for PartyVotes {
                     sum.add_party_vector(query, &lattice(&weights, PARTY_STEPS));
                     sum
                 };
-                Ok(self.votes.par_iter().fold(|| PartialSum::zero(query), add).reduce(|| PartialSum::zero(query), merge))
+                Ok(self
+                    .votes
+                    .par_iter()
+                    .fold(|| PartialSum::zero(query), add)
+                    .reduce(|| PartialSum::zero(query), merge))
             }
             Map::PartyMinimum { columns, outputs, rule, penalty, parties } => {
                 fits(outputs)?;
@@ -541,6 +570,7 @@ impl Engine for PartyVotes {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::CorrectCount { .. }

@@ -108,7 +108,9 @@ pub fn prepare(combiner: Combiner, request: &PartyRequest<'_>) -> Result<Box<dyn
         return Err(PlanError::Target { method: combiner.name(), fits: "two or more classes", found });
     }
     if request.fit.init.is_some() {
-        return Err(PlanError::Parameter("combining votes takes no --init: give parties the public model to vote with".to_owned()));
+        return Err(PlanError::Parameter(
+            "combining votes takes no --init: give parties the public model to vote with".to_owned(),
+        ));
     }
     request.fit.options.check(combiner.name(), combiner.options())?;
     match combiner {

@@ -1,4 +1,5 @@
-//! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been released.
+//! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been
+//! released, except by `reticent-curator`, which answers for what it makes of the result.
 
 pub mod logistic_newton;
 pub mod noise_aware_map;
@@ -6,5 +7,6 @@ pub mod optimal_covariance;
 pub mod public_design;
 pub mod released_gradient;
 pub mod soft_label_regression;
+pub mod whitening;
 
 pub use faer::{Mat, MatRef, Scale};

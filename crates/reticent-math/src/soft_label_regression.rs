@@ -100,7 +100,9 @@ impl<'a> SoftLabelRegression<'a> {
     }
 
     fn bounded_step(&self, weights: &mut [f64], gradient: &[f64]) {
-        let step = self.bound.solve(Mat::from_fn(self.columns, self.outputs, |column, output| gradient[output * self.columns + column]));
+        let step = self
+            .bound
+            .solve(Mat::from_fn(self.columns, self.outputs, |column, output| gradient[output * self.columns + column]));
         for (place, weight) in weights.iter_mut().enumerate() {
             *weight -= step[(place % self.columns, place / self.columns)];
         }
@@ -226,7 +228,8 @@ mod tests {
     }
 
     const GOLDEN_BINARY: [f64; 2] = [-0.161_956_892, 2.549_954_685];
-    const GOLDEN_SOFTMAX: [f64; 6] = [-0.318_691_929, 0.451_127_466, 0.637_383_87, -0.902_254_936, -0.318_691_929, 0.451_127_466];
+    const GOLDEN_SOFTMAX: [f64; 6] =
+        [-0.318_691_929, 0.451_127_466, 0.637_383_87, -0.902_254_936, -0.318_691_929, 0.451_127_466];
 
     #[test]
     fn extreme_labels_and_tiny_penalties_still_end() {

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use reticent_core::schema::{Class, Schema, TargetKind};
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, VotesError, file_fingerprint, is_party_name};
+use reticent_curator::party_votes::{
+    Ballot, PartyVotes, Roster, VoteForm, VotesError, file_fingerprint, is_party_name,
+};
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::method::{self, PreparedFit};
@@ -44,13 +46,14 @@ impl Question {
         let classes = match &schema.target().kind {
             TargetKind::Classes(classes) => classes.clone(),
             TargetKind::Bounds { .. } => {
-                let message = "parties vote on classes, and the schema's target has bounds; change [target] in the schema";
+                let message =
+                    "parties vote on classes, and the schema's target has bounds; change [target] in the schema";
                 return Err(Failure::Usage(message.to_owned()));
             }
         };
         let place = &request.auxiliary;
-        let fingerprint =
-            file_fingerprint(place).map_err(|error| Failure::input_output("reading the auxiliary rows", place, &error))?;
+        let fingerprint = file_fingerprint(place)
+            .map_err(|error| Failure::input_output("reading the auxiliary rows", place, &error))?;
         let table = read_rows(place, &schema, Need::Features)?;
         let auxiliary = Auxiliary::new(&schema, table.rows().map(|(row, _)| row), fingerprint.clone())
             .map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))?;

@@ -109,10 +109,7 @@ fn a_fitted_model_has_the_documented_parts() {
     let folder = Folder::with_table();
     folder.succeed(FIT);
     let model = folder.json("model.json");
-    assert_eq!(
-        keys(&model),
-        ["format", "version", "task", "classes", "outputs", "schema", "certificate"]
-    );
+    assert_eq!(keys(&model), ["format", "version", "task", "classes", "outputs", "schema", "certificate"]);
     // The same layout as the one of version 2 that is kept here, name by name.
     let kept = json(MODEL);
     assert_eq!(keys(&model["certificate"]), keys(&kept["certificate"]));

@@ -1,8 +1,8 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
 use super::{
-    COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, QueryShape, SLOPE_MAX,
-    VoteRule,
+    COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, QueryShape,
+    SLOPE_MAX, VoteRule,
 };
 use crate::adjacency::{Adjacency, Relation};
 use crate::encoding::LATTICE_NORM_MAX;
@@ -226,6 +226,7 @@ impl QueryShape {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::Gram { .. }

@@ -3,4 +3,5 @@
 mod draft;
 mod ledger_file;
 mod memory_engine;
+mod party_votes;
 mod source;

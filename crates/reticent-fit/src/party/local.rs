@@ -32,7 +32,8 @@ pub fn vote<'a>(auxiliary: &Auxiliary, classes: usize, rows: impl Iterator<Item 
     let weights = SoftLabelRegression::new(&features, columns, outputs, RIDGE / f64::from(count))
         .expect("standardised columns are finite, and the ridge is above 0")
         .minimise(&labels, 1e-6);
-    let score = |weights: &[f64], row: &[f64]| weights.iter().zip(row).map(|(weight, value)| weight * value).sum::<f64>();
+    let score =
+        |weights: &[f64], row: &[f64]| weights.iter().zip(row).map(|(weight, value)| weight * value).sum::<f64>();
     let rows = auxiliary.features().chunks_exact(columns);
     rows.flat_map(|row| {
         let scores: Vec<f64> = weights.chunks_exact(columns).map(|weights| score(weights, row)).collect();

@@ -3,5 +3,6 @@
 mod evaluate;
 mod model;
 mod noisy_gd;
+mod party;
 mod table;
 mod walr;
