@@ -19,3 +19,8 @@ def solve(labels, ridge, outputs):
 
 print("GOLDEN_BINARY", [float(f"{v:.9f}") for v in solve(soft[:, None], 0.01, 1)])
 print("GOLDEN_SOFTMAX", [float(f"{v:.9f}") for v in solve(np.column_stack([soft / 2, 1 - soft, soft / 2]), 0.05, 3)])
+
+# GOLDEN_MINIMUM of crates/reticent-curator/tests/it/party_votes.rs: four rows, three parties, penalty 2^14 / 2^20.
+X = np.array([[0.5, 0.5], [0.5, -0.5], [0.5, 0.0], [0.5, 0.25]])
+soft = np.array([[4096, 0, 2048, 1024], [4096, 1024, 0, 4096], [0, 0, 0, 0]]).mean(0) / 4096
+print("GOLDEN_MINIMUM", [float(f"{v:.9f}") for v in solve(soft[:, None], 2.0**-6, 1)])

@@ -521,6 +521,7 @@ impl SumQuery {
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }

@@ -419,6 +419,20 @@ impl PartyVotes {
         Ok(Self { unit, outputs: ballot.outputs(), rows: ballot.rows, votes })
     }
 
+    /// The same from votes in memory: one list a party, a vote a row and output, output after output of a row. Larger votes
+    /// than [`VOTE_STEPS`] count as that.
+    ///
+    /// # Panics
+    /// When a party does not have one vote a row and output: a mistake in the caller's code.
+    #[must_use]
+    pub fn new(unit: PrivacyUnit, outputs: usize, rows: usize, mut votes: Vec<Vec<u16>>) -> Self {
+        for of_party in &mut votes {
+            assert_eq!(of_party.len(), rows * outputs, "one vote a row and output");
+            of_party.iter_mut().for_each(|vote| *vote = (*vote).min(VOTE_STEPS as u16));
+        }
+        Self { unit, outputs, rows, votes }
+    }
+
     /// Number of parties: public.
     #[must_use]
     pub fn parties(&self) -> usize {
@@ -556,6 +570,7 @@ impl Engine for PartyVotes {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::CorrectCount { .. }

@@ -1,4 +1,5 @@
-//! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been released.
+//! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been
+//! released, except by `reticent-curator`, which answers for what it makes of the result.
 
 pub mod gram_regression;
 pub mod logistic_newton;
@@ -8,5 +9,6 @@ pub mod public_design;
 pub mod quadratic_repair;
 pub mod released_gradient;
 pub mod soft_label_regression;
+pub mod whitening;
 
 pub use faer::{Mat, MatRef, Scale};

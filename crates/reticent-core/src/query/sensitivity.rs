@@ -268,6 +268,7 @@ impl QueryShape {
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
+            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }

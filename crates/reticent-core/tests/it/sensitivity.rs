@@ -8,7 +8,7 @@ use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;
-use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery, VoteRule};
 use reticent_core::sum::PartialSum;
 use reticent_testkit::{generate, reveal};
 
@@ -214,6 +214,45 @@ fn a_clipped_gradient_is_the_gradient_with_a_smaller_slope() {
     assert_eq!(plain, clipped);
 }
 
+proptest! {
+    /// A party's model may be anything: it is shortened in integers.
+    #[test]
+    fn no_party_passes_the_sensitivity_of_its_vector(
+        one in prop::collection::vec(prop_oneof![any::<i64>(), -3000..3000i64], 6),
+        other in prop::collection::vec(prop_oneof![any::<i64>(), -3000..3000i64], 6),
+        norm in 1u32..5000,
+    ) {
+        let matrix = Arc::new(PublicMatrix::new(3, vec![1; 12]).expect("short rows"));
+        let map = Map::PartyVectors { columns: 3, outputs: 2, penalty: 1, norm };
+        let query = SumQuery::of_matrix(QueryShape::new(map, PrivacyUnit::Row, 4).expect("small"), matrix).expect("fits");
+        let added = |weights: &[i64]| {
+            let mut sum = PartialSum::zero(&query);
+            sum.add_party_vector(&query, weights);
+            reveal(sum)
+        };
+        prop_assert_eq!(bound(&query, Adjacency::Party), 4 * u128::from(norm).pow(2));
+        prop_assert!(distance_square(&added(&one), &[0; 6]) <= u128::from(norm).pow(2));
+        prop_assert!(distance_square(&added(&one), &added(&other)) <= bound(&query, Adjacency::Party));
+    }
+}
+
+#[test]
+fn the_minimum_of_parties_has_the_published_sensitivity_and_what_computing_it_costs() {
+    let steps = |rule, penalty, parties| {
+        let map = Map::PartyMinimum { columns: 9, outputs: 1, rule, penalty, parties };
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 100).expect("small");
+        let relation = |adjacency| Relation { unit: PrivacyUnit::Row, adjacency };
+        for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Label] {
+            assert!(shape.sensitivity(&relation(adjacency)).is_none());
+        }
+        shape.sensitivity(&relation(Adjacency::Party)).expect("finite").get().isqrt()
+    };
+    // Penalty 1/2: 2 / (1/2) = 4 units of 2^24 steps; the tolerance 2 · 2^-24 / (1/2) is 4 steps; rounding sqrt(9) = 3.
+    assert_eq!(steps(VoteRule::Majority, 1 << 19, 1000), (4 << 24) + 4 + 3);
+    // 4 / 1000 of it, rounded up.
+    assert_eq!(steps(VoteRule::Soft, 1 << 19, 1000), 67_109 + 4 + 3);
+}
+
 /// The bounds are not vacuous: each is reached, or nearly so, by some row.
 #[test]
 fn the_gradient_bound_is_tight() {
@@ -260,7 +299,9 @@ fn a_label_is_multiplied_as_defined() {
                     (3, _) if i32::from(label) == output as i32 => label_high,
                     (3, _) => 0,
                     (_, _) if label == i16::MIN => 0,
-                    (_, ProductTarget::Number) => i32::from(label).clamp(label_low, label_high),
+                    (_, ProductTarget::Number | ProductTarget::NumberOverNorm) => {
+                        i32::from(label).clamp(label_low, label_high)
+                    }
                     (_, ProductTarget::Class) => [label_low, label_high].get(label as usize).copied().unwrap_or(0),
                 };
                 let expected: Vec<i128> =

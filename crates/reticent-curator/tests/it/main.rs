@@ -4,4 +4,5 @@ mod draft;
 mod ledger_file;
 mod memory_engine;
 mod minimum;
+mod party_votes;
 mod source;

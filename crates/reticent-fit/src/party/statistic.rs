@@ -13,12 +13,12 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use faer::{Mat, MatRef, Side};
 use reticent_core::encoding::Encoding;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery, VOTE_STEPS};
 use reticent_core::session::{Grant, Session};
 use reticent_math::noise_aware_map::{self, Prior, ResponseModel, Statistic};
+use reticent_math::{Mat, MatRef, whitening};
 
 use super::auxiliary::integer_rows;
 use super::{Auxiliary, Combiner, PartyRequest, public};
@@ -26,9 +26,6 @@ use crate::method::{FitError, Fitted, PreparedFit, outputs};
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 
 const NAME: &str = Combiner::NoisyStatistic.name();
-
-/// Directions whose share of the largest eigenvalue is below this are left out: nothing in the rows varies along them.
-const RANK_TOLERANCE: f64 = 1e-9;
 
 struct Prepared {
     plan: Plan,
@@ -78,19 +75,10 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<Box<dyn PreparedFit>
 fn whitened_rows(auxiliary: &Auxiliary) -> Result<PublicMatrix, PlanError> {
     let (rows, columns) = (auxiliary.rows(), auxiliary.columns());
     let features = MatRef::from_row_major_slice(auxiliary.features(), rows, columns);
-    let gram = features.transpose() * features * faer::Scale(1.0 / rows as f64);
-    let eigen = gram
-        .self_adjoint_eigen(Side::Lower)
-        .map_err(|_| PlanError::Parameter("the auxiliary rows are too badly scaled; check the bounds".to_owned()))?;
-    let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
-    let floor = values.iter().copied().fold(0.0, f64::max) * RANK_TOLERANCE;
-    let kept: Vec<usize> = (0..columns).filter(|place| values[*place] > floor).collect();
-    let directions = Mat::from_fn(columns, kept.len(), |column, place| {
-        eigen.U()[(column, kept[place])] / values[kept[place]].sqrt()
-    });
-    let whitened = features * &directions;
+    let whitened = whitening::whitened(features)
+        .ok_or_else(|| PlanError::Parameter("the auxiliary rows are too badly scaled; check the bounds".to_owned()))?;
     let by_row: Vec<f64> = (0..rows).flat_map(|row| whitened.row(row).iter().copied().collect::<Vec<_>>()).collect();
-    Ok(integer_rows(kept.len(), &by_row))
+    Ok(integer_rows(whitened.ncols(), &by_row))
 }
 
 impl PreparedFit for Prepared {

@@ -6,5 +6,6 @@ mod gram;
 mod minimum;
 mod model;
 mod noisy_gd;
+mod party;
 mod table;
 mod walr;
