@@ -3,6 +3,8 @@
 pub mod functional;
 pub mod gram;
 pub mod noisy_gd;
+pub mod noisy_gd_lecture;
+pub mod noisy_gd_slides;
 pub mod walr;
 
 use std::sync::Arc;
@@ -17,7 +19,14 @@ use crate::options::{MethodOption, Options};
 use crate::plan::{Plan, PlanError, PrivacyClaim};
 
 /// Every method, in the order in which help texts list them.
-pub const ALL: [&dyn Method; 4] = [&functional::Functional, &gram::Gram, &noisy_gd::NoisyGd, &walr::Walr];
+pub const ALL: [&dyn Method; 6] = [
+    &functional::Functional,
+    &gram::Gram,
+    &noisy_gd::NoisyGd,
+    &noisy_gd_lecture::NoisyGdLecture,
+    &noisy_gd_slides::NoisyGdSlides,
+    &walr::Walr,
+];
 
 /// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
 pub trait Method: Sync {

@@ -1,12 +1,15 @@
 //! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been released.
 
 pub mod gram_regression;
+pub mod lbfgs;
+pub mod least_squares;
 pub mod logistic_newton;
 pub mod noise_aware_map;
 pub mod optimal_covariance;
 pub mod public_design;
-pub mod released_gradient;
 pub mod quadratic_repair;
+pub mod released_gradient;
 pub mod soft_label_regression;
+pub mod softmax_regression;
 
 pub use faer::{Mat, MatRef, Scale};

@@ -5,5 +5,8 @@ mod functional;
 mod gram;
 mod model;
 mod noisy_gd;
+mod noisy_gd_lecture;
+mod noisy_gd_slides;
+mod public_fit;
 mod table;
 mod walr;
