@@ -31,6 +31,8 @@ Exit codes:
 pub(crate) enum Command {
     /// Fit a private model to a table, charge the ledger, write model and certificate
     Fit(FitArguments),
+    /// Fit a model without privacy to rows that are public: a yardstick, or a start for `fit --init`
+    FitPublic(FitPublicArguments),
     /// Say what `fit` would ask, pay and expect, without reading a row
     Plan(PlanArguments),
     /// Score the rows of a table with a model
@@ -67,6 +69,9 @@ pub(crate) struct FitRequest {
     /// Use a public model: as start, prior mean or centre of the penalty, as the method says
     #[arg(long, value_name = "MODEL")]
     pub(crate) init: Option<PathBuf>,
+    /// Fit a public model to this table first and use it as with --init; its rows are declared public
+    #[arg(long, value_name = "FILE", conflicts_with = "init")]
+    pub(crate) public_data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) choice: MethodChoice,
 }
@@ -87,6 +92,25 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "LEDGER")]
     pub(crate) ledger: Option<PathBuf>,
     /// Where the model goes
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) out: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  reticent fit-public --data published.csv --schema patients.toml --out public.json")]
+pub(crate) struct FitPublicArguments {
+    /// Table whose rows are declared public: nothing in it is protected
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// Schema (TOML); its privacy section is not used
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Where the model goes; it is marked as not private
     #[arg(long, value_name = "MODEL")]
     pub(crate) out: PathBuf,
     /// Print the result as JSON

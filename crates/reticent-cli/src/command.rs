@@ -3,6 +3,7 @@
 mod demo;
 mod evaluate;
 mod fit;
+mod fit_public;
 mod ledger;
 mod party;
 mod plan;
@@ -27,6 +28,7 @@ use crate::{files, progress};
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Fit(arguments) => fit::run(arguments),
+        Command::FitPublic(arguments) => fit_public::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Predict(arguments) => predict::run(arguments),
         Command::Evaluate(arguments) => evaluate::run(arguments),

@@ -20,7 +20,7 @@ impl OutputFile {
     /// Fails when the place is one of `inputs`, there already or yet to be made: a result must not replace what it was
     /// made from, nor the ledger that paid for it.
     pub(crate) fn create_beside(place: &Path, inputs: &[&Path]) -> Result<Self, Failure> {
-        if let Some(input) = inputs.iter().find(|input| resolve(place) == resolve(input)) {
+        if let Some(input) = inputs.iter().find(|input| same(place, input)) {
             return Err(Failure::Usage(format!(
                 "--out {} would replace {}, which this command reads or charges; choose another place for the result",
                 place.display(),
@@ -118,6 +118,11 @@ pub(crate) fn print_or_rescue(text: &str) -> Result<(), Failure> {
         let _ = io::stderr().write_all(text.as_bytes());
         Failure::InputOutput(format!("writing to stdout: {error}; the result is above"))
     })
+}
+
+/// Whether two paths name one file.
+pub(crate) fn same(one: &Path, other: &Path) -> bool {
+    resolve(one) == resolve(other)
 }
 
 /// A path that can be compared with another: of the file itself, or of its place when there is no file yet.

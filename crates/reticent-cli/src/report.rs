@@ -91,10 +91,23 @@ pub(crate) fn plan(plan: &Plan) -> String {
     text
 }
 
+/// The first lines about a model that protects nobody.
+pub(crate) fn not_private(model: &Model) -> String {
+    let mut text = String::new();
+    line!(text, "NOT PRIVATE: fitted without protection, to rows declared public");
+    if let Some(data) = &model.public_data {
+        line!(text, "Public data: {} (sha256 {})", data.file, data.sha256);
+    }
+    text
+}
+
 pub(crate) fn model(model: &Model) -> String {
     let mut text = String::new();
     match &model.certificate {
-        None => line!(text, "NOT PRIVATE: fitted without protection, to rows declared public\n"),
+        None => {
+            text.push_str(&not_private(model));
+            line!(text, "");
+        }
         Some(certificate) => {
             text.push_str(&claim(certificate));
             line!(text, "\nMethod: {}, by {}", certificate.method, certificate.software);

@@ -33,6 +33,8 @@ pub(crate) use self::parquet::{ParquetTable, ValueClass};
 pub enum Need {
     /// Features, target and privacy unit: to learn or to evaluate.
     FeaturesAndTarget,
+    /// Features and target of rows that are declared public: nobody is charged, so the privacy unit need not be there.
+    FeaturesAndTargetOfPublicRows,
     /// Features only: to predict. Target and unit are not looked at and need not be there.
     Features,
 }
@@ -238,6 +240,7 @@ impl RowAssembler {
         let (target, keys) = match need {
             Need::Features => (None, None),
             Need::FeaturesAndTarget => (Some(schema.target_reader()), KeyReader::of(schema)),
+            Need::FeaturesAndTargetOfPublicRows => (Some(schema.target_reader()), None),
         };
         let ids = id_slot.map(|slot| (slot, KeyReader::reading(schema)));
         Self { features, target, keys, ids, cells }
@@ -300,13 +303,13 @@ fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
         };
         wanted.push(WantedColumn { name: &feature.name, role, needed_by });
     }
-    if need == Need::FeaturesAndTarget {
+    if need != Need::Features {
         let (role, needed_by) = match &schema.target().kind {
             TargetKind::Classes(_) => (Role::Word, "the schema names as the target with classes"),
             TargetKind::Bounds { .. } => (Role::Number, "the schema names as the target with bounds"),
         };
         wanted.push(WantedColumn { name: &schema.target().column, role, needed_by });
-        if let PrivacyUnit::Column { column, .. } = &schema.privacy().unit {
+        if let (Need::FeaturesAndTarget, PrivacyUnit::Column { column, .. }) = (need, &schema.privacy().unit) {
             let needed_by = "the schema names as the privacy unit";
             wanted.push(WantedColumn { name: column, role: Role::Key, needed_by });
         }

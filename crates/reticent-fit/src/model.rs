@@ -51,8 +51,20 @@ pub struct Model {
     pub outputs: Vec<Output>,
     /// Everything that was declared public about the table.
     pub schema: Schema,
+    /// The public rows that the model was fitted to, where it was fitted without privacy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_data: Option<PublicData>,
     /// What the model reveals and why. `None` marks a model that was fitted without privacy, to public data.
     pub certificate: Option<Certificate>,
+}
+
+/// A file whose rows somebody declared public.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicData {
+    /// Its name without the folder.
+    pub file: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
 }
 
 /// A linear form of the user's columns.
@@ -165,8 +177,15 @@ impl Model {
             classes,
             outputs,
             schema: schema.clone(),
+            public_data: None,
             certificate,
         }
+    }
+
+    /// Writes down which public rows the model was fitted to.
+    #[must_use]
+    pub fn fitted_to(self, public_data: PublicData) -> Self {
+        Self { public_data: Some(public_data), ..self }
     }
 
     /// Weights of encoded columns that give the same scores, output after output: the inverse of [`Self::from_weights`].
@@ -247,6 +266,8 @@ impl Model {
             classes: Vec<String>,
             outputs: Vec<Output>,
             schema: Schema,
+            #[serde(default)]
+            public_data: Option<PublicData>,
             certificate: Option<Certificate>,
         }
         // Format and version first: another version may have other fields.
@@ -259,7 +280,7 @@ impl Model {
         if version != u64::from(MODEL_VERSION) {
             return Err(ModelError::Version(version));
         }
-        let Document { task, classes, outputs, schema, certificate } = serde_json::from_value(value)?;
+        let Document { task, classes, outputs, schema, public_data, certificate } = serde_json::from_value(value)?;
         let contradiction = |what: &str| Err(ModelError::Inconsistent(what.to_owned()));
         if task != Task::of(&schema) || classes != class_names(&schema) {
             return contradiction("its classes are not those of its schema");
@@ -277,7 +298,7 @@ impl Model {
             return contradiction("a coefficient is not a finite number");
         }
         let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);
-        Ok(Self { format, version, task, classes, outputs, schema, certificate })
+        Ok(Self { format, version, task, classes, outputs, schema, public_data, certificate })
     }
 
     /// SHA-256 of the model file's text.

@@ -163,7 +163,15 @@ impl Plan {
 pub fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
     let mut public = public_of_schema(request.schema);
     if let Some(model) = request.init {
-        public.push(format!("the start model (sha256 {}), declared public", model.fingerprint()));
+        public.push(match &model.public_data {
+            Some(data) => format!(
+                "the rows of {} (sha256 {}), declared public, and the start model fitted to them (sha256 {})",
+                data.file,
+                data.sha256,
+                model.fingerprint()
+            ),
+            None => format!("the start model (sha256 {}), declared public", model.fingerprint()),
+        });
         if let Some(certificate) = &model.certificate {
             public.push(format!(
                 "the start model was itself fitted privately: epsilon {} at delta {:e} (mu {:.6}), ledger {}, entry {}; \

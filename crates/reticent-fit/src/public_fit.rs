@@ -1,37 +1,128 @@
-//! Logistic regression without privacy, on rows that are declared public: the yardstick, and a start for a private fit.
+//! Regression without privacy, on rows that are declared public: the yardstick, and a start for a private fit.
 
 use std::sync::Arc;
 
 use reticent_core::encoding::{Coding, Column, Encoding, NormRule};
-use reticent_core::schema::Schema;
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_math::lbfgs::LbfgsError;
+use reticent_math::least_squares::{self, Singular};
 use reticent_math::logistic_newton::{self, NewtonError};
+use reticent_math::softmax_regression;
+use thiserror::Error;
 
-use crate::method::Fitted;
+use crate::method::{Fitted, outputs};
 use crate::model::{Model, transformed_bounds};
 
 /// Ridge on the summed loss, in unit-scaled columns: makes collinear one-hot columns unique, too little to matter otherwise.
 const RIDGE: f64 = 0.01;
+/// Ridge of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
+const START_RIDGE: f64 = 1.0;
+/// The intercept is penalised a ten-thousandth as much as the rest.
+const INTERCEPT_SCALE: f64 = 100.0;
+/// Nats a row that ten more steps of the multinomial fit would have to gain for it to go on.
+const SOFTMAX_PRECISION: f64 = 2e-5;
 
-/// Fits raw columns ([`Coding::raw_columns`]) and labels (class 0 or 1) to full precision. The model has no certificate.
+/// A public fit that did not come to an end.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PublicFitError {
+    /// No row has a usable target.
+    #[error("no row has a usable target; compare the spellings of its values with the schema")]
+    NoRows,
+    /// Two classes.
+    #[error(transparent)]
+    Logistic(#[from] NewtonError),
+    /// More classes.
+    #[error(transparent)]
+    Softmax(#[from] LbfgsError),
+    /// A number.
+    #[error(transparent)]
+    LeastSquares(#[from] Singular),
+}
+
+/// Fits raw columns ([`Coding::raw_columns`]) and labels (index of a class, or a number) to full precision: logistic
+/// regression for two classes, multinomial logistic regression for more, least squares for a number. No certificate.
 ///
 /// # Errors
-/// [`NewtonError`] when the optimum is not reached.
-pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, NewtonError> {
-    let coding = Coding::of(schema);
-    let to_unit: Vec<(f64, f64)> = coding
-        .columns()
-        .iter()
-        .map(|column| match column {
+/// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
+pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
+    let table = UnitTable::of(schema, rows)?;
+    let encoding = Encoding::plain(Coding::of(schema), NormRule::OwnNorm);
+    fit_encoded(schema, encoding, table, RIDGE)
+}
+
+/// The same as a start for a private fit: every column centred and scaled by its public mean and standard deviation, with
+/// enough ridge that a public table with few rows does not give a wild start.
+///
+/// Columns that are constant in the public rows keep the schema's scale, and get weight 0.
+///
+/// # Errors
+/// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
+pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
+    let mut table = UnitTable::of(schema, rows)?;
+    let (mut centre, mut scale) = (vec![0.0; table.columns], vec![1.0; table.columns]);
+    scale[0] = INTERCEPT_SCALE;
+    for column in 1..table.columns {
+        let (mean, deviation) = table.moments(column);
+        centre[column] = mean;
+        scale[column] = if deviation > CONSTANT { 1.0 / deviation } else { 1.0 };
+    }
+    for row in table.values.chunks_exact_mut(table.columns) {
+        for ((value, centre), scale) in row.iter_mut().zip(&centre).zip(&scale) {
+            *value = scale * (*value - centre);
+        }
+    }
+    let encoding = Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm);
+    fit_encoded(schema, encoding, table, START_RIDGE)
+}
+
+/// Standard deviation, in shares of the schema's span, below which a column counts as constant.
+const CONSTANT: f64 = 1e-9;
+
+fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64) -> Result<Model, PublicFitError> {
+    let UnitTable { columns, values, labels } = table;
+    let weights = match &schema.target().kind {
+        TargetKind::Bounds { .. } => least_squares::fit(&values, columns, &labels, ridge)?,
+        TargetKind::Classes(classes) if classes.len() == 2 => logistic_newton::fit(&values, columns, &labels, ridge)?,
+        TargetKind::Classes(_) => {
+            let labels: Vec<usize> = labels.iter().map(|label| *label as usize).collect();
+            softmax_regression::fit(&values, columns, &labels, outputs(schema), ridge, SOFTMAX_PRECISION)?
+        }
+    };
+    let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance: None };
+    Ok(Model::from_weights(schema, &fitted, None))
+}
+
+/// Public rows with every column on the scale of the schema's bounds, and a numeric target on `[-1, 1]`.
+struct UnitTable {
+    columns: usize,
+    values: Vec<f64>,
+    labels: Vec<f64>,
+}
+
+impl UnitTable {
+    fn of<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Self, PublicFitError> {
+        let coding = Coding::of(schema);
+        let bounds = |column: &Column| match column {
             Column::Linear { feature } | Column::SymLog { feature } => transformed_bounds(schema, *feature, column),
             Column::Intercept | Column::Category { .. } => (0.0, 1.0),
-        })
-        .collect();
-    let (mut features, mut labels) = (Vec::new(), Vec::new());
-    for (row, label) in rows {
-        features.extend(row.iter().zip(&to_unit).map(|(value, (low, high))| (value - low) / (high - low)));
-        labels.push(label);
+        };
+        let to_unit: Vec<(f64, f64)> = coding.columns().iter().map(bounds).collect();
+        let mut table = Self { columns: to_unit.len(), values: Vec::new(), labels: Vec::new() };
+        for (row, label) in rows {
+            table.values.extend(row.iter().zip(&to_unit).map(|(value, (low, high))| (value - low) / (high - low)));
+            table.labels.push(match schema.target().kind {
+                TargetKind::Classes(_) => label,
+                TargetKind::Bounds { low, high } => (label.clamp(low, high) - low) / (high - low) * 2.0 - 1.0,
+            });
+        }
+        if table.labels.is_empty() { Err(PublicFitError::NoRows) } else { Ok(table) }
     }
-    let weights = logistic_newton::fit(&features, to_unit.len(), &labels, RIDGE)?;
-    let encoding = Arc::new(Encoding::plain(coding, NormRule::OwnNorm));
-    Ok(Model::from_weights(schema, &Fitted { encoding, weights, covariance: None }, None))
+
+    /// Mean and standard deviation of a column.
+    fn moments(&self, column: usize) -> (f64, f64) {
+        let of_column = || self.values.chunks_exact(self.columns).map(|row| row[column]);
+        let count = self.labels.len() as f64;
+        let mean = of_column().sum::<f64>() / count;
+        (mean, (of_column().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt())
+    }
 }

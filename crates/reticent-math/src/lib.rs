@@ -2,6 +2,8 @@
 //! released, except by `reticent-curator`, which answers for what it makes of the result.
 
 pub mod gram_regression;
+pub mod lbfgs;
+pub mod least_squares;
 pub mod logistic_newton;
 pub mod noise_aware_map;
 pub mod optimal_covariance;
@@ -10,5 +12,6 @@ pub mod quadratic_repair;
 pub mod released_gradient;
 pub mod soft_label_regression;
 pub mod whitening;
+pub mod softmax_regression;
 
 pub use faer::{Mat, MatRef, Scale};

@@ -43,6 +43,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         epsilon: arguments.epsilon,
         delta: Delta::new((TRAINING_ROWS as f64).powi(-2)).expect("between 0 and 1"),
         init: None,
+        public_data: None,
         choice: MethodChoice::auto(),
     };
 

@@ -24,9 +24,17 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     // Everything that can fail without the rows fails first: it must cost nothing.
     let mut inputs = vec![arguments.data.as_path(), &arguments.request.schema];
     inputs.extend(arguments.request.init.as_deref());
+    inputs.extend(arguments.request.public_data.as_deref());
     let beside = ledger_beside(&arguments.data);
     inputs.push(arguments.ledger.as_deref().unwrap_or(&beside));
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
+    if let Some(public) = arguments.request.public_data.as_deref().filter(|public| files::same(public, &arguments.data))
+    {
+        return Err(Failure::Usage(format!(
+            "--public-data {} is the private table itself; a public table has other rows, which need no protection",
+            public.display()
+        )));
+    }
     let schema = read_schema(&arguments.request.schema)?;
     let prepared = plan::plan(&arguments.request, &schema)?;
     let (engine, mut ledger) = read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref())?;

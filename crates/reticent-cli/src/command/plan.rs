@@ -6,7 +6,7 @@ use reticent_fit::method::{self, PreparedFit};
 use reticent_fit::plan::PrivacyClaim;
 use serde_json::json;
 
-use super::{read_model, read_schema};
+use super::{fit_public, read_model, read_schema};
 use crate::args::{FitRequest, PlanArguments};
 use crate::failure::Failure;
 use crate::method_options::MethodChoice;
@@ -41,10 +41,14 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     files::print(&text)
 }
 
-/// Plans a fit and checks its parameters, reading the start model only.
+/// Plans a fit and checks its parameters, reading the start model or the public table only.
 pub(super) fn plan(request: &FitRequest, schema: &Schema) -> Result<Box<dyn PreparedFit>, Failure> {
     let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);
-    let init = request.init.as_deref().map(read_model).transpose()?;
+    let init = match (&request.init, &request.public_data) {
+        (Some(model), _) => Some(read_model(model)?),
+        (None, Some(data)) => Some(fit_public::start(data, schema)?),
+        (None, None) => None,
+    };
     let MethodChoice { method, options } = &request.choice;
     let asked = method::FitRequest { schema, claim: &claim, init: init.as_ref(), options };
     method::prepare(*method, &asked).map_err(Failure::usage)

@@ -11,6 +11,7 @@ mod model_file;
 mod output;
 mod plan;
 mod predict;
+mod public_data;
 mod schema;
 mod support;
 mod terminal;

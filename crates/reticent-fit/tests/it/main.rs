@@ -7,5 +7,8 @@ mod minimum;
 mod model;
 mod noisy_gd;
 mod party;
+mod noisy_gd_lecture;
+mod noisy_gd_slides;
+mod public_fit;
 mod table;
 mod walr;

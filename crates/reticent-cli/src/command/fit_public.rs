@@ -1,0 +1,67 @@
+//! `reticent fit-public`, and the public model that a private fit starts from: rows declared public, no ledger.
+
+use std::fs::File;
+use std::path::Path;
+
+use reticent_core::schema::Schema;
+use reticent_curator::public_table::PublicTable;
+use reticent_curator::source::{Need, TableSource};
+use reticent_fit::model::{Model, PublicData};
+use reticent_fit::public_fit;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{data_name, read_schema};
+use crate::args::FitPublicArguments;
+use crate::failure::Failure;
+use crate::files::{self, OutputFile};
+use crate::{progress, report};
+
+pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
+    let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
+    let schema = read_schema(&arguments.schema)?;
+    let table = read(&arguments.data, &schema)?;
+    let model = public_fit::fit(&schema, table.labelled()).map_err(|error| failed(&arguments.data, &error))?;
+    let model = model.fitted_to(public_data(&arguments.data)?);
+    out.write_and_finish(&model.to_json())?;
+    if arguments.json {
+        let document = json!({ "model": arguments.out, "public_data": model.public_data });
+        return files::print(&format!("{document:#}\n"));
+    }
+    files::print(&format!("{}Model: {}\n", report::not_private(&model), arguments.out.display()))
+}
+
+/// The model that `--public-data` stands for: fitted to rows that are declared public, with columns scaled by their figures.
+pub(super) fn start(data: &Path, schema: &Schema) -> Result<Model, Failure> {
+    let table = read(data, schema)?;
+    let model = public_fit::fit_start(schema, table.labelled()).map_err(|error| failed(data, &error))?;
+    Ok(model.fitted_to(public_data(data)?))
+}
+
+fn read(data: &Path, schema: &Schema) -> Result<PublicTable, Failure> {
+    let source = TableSource::open(data, schema, Need::FeaturesAndTargetOfPublicRows)?;
+    let bar = progress::reading(source.bytes_total());
+    let table = PublicTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
+    bar.finish_and_clear();
+    Ok(table)
+}
+
+fn failed(data: &Path, error: &public_fit::PublicFitError) -> Failure {
+    Failure::Data(format!("{}: no model can be fitted to these rows: {error}", data.display()))
+}
+
+/// Name and SHA-256 of a file that somebody declares public.
+fn public_data(data: &Path) -> Result<PublicData, Failure> {
+    let failed = |error| Failure::input_output("reading the public table", data, &error);
+    let mut hasher = Sha256::new();
+    let mut file = File::open(data).map_err(failed)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match std::io::Read::read(&mut file, &mut buffer).map_err(failed)? {
+            0 => break,
+            bytes => hasher.update(&buffer[..bytes]),
+        }
+    }
+    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(PublicData { file: data_name(data), sha256 })
+}
