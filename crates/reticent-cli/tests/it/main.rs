@@ -14,3 +14,4 @@ mod predict;
 mod schema;
 mod support;
 mod terminal;
+mod walr;
