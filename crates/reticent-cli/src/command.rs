@@ -10,6 +10,7 @@ mod plan;
 mod predict;
 mod schema;
 mod show;
+mod walr;
 
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Predict(arguments) => predict::run(arguments),
         Command::Evaluate(arguments) => evaluate::run(arguments),
         Command::Show(arguments) => show::run(arguments),
+        Command::Walr(command) => walr::run(command),
         Command::Ledger(command) => ledger::run(command),
         Command::Schema(command) => schema::run(command),
         Command::Party(command) => party::run(command),

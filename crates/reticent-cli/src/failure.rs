@@ -9,9 +9,12 @@ use std::sync::{Mutex, PoisonError};
 use reticent_core::engine::EngineError;
 use reticent_core::ledger::LedgerError;
 use reticent_core::session::SessionError;
+use reticent_curator::label_measure::MeasureError;
 use reticent_curator::ledger_file::LedgerFileError;
 use reticent_curator::memory_engine::OutOfMemory;
 use reticent_curator::source::SourceError;
+use reticent_curator::weights_file::WeightsFileError;
+use reticent_fit::labels_elsewhere::ElsewhereError;
 use reticent_fit::method::FitError;
 
 /// A failure by who can mend it. Messages hold public facts only.
@@ -104,6 +107,40 @@ impl From<FitError> for Failure {
         match error {
             FitError::Session(error) => error.into(),
             FitError::Numeric(_) => Self::Data(error.to_string()),
+        }
+    }
+}
+
+impl From<WeightsFileError> for Failure {
+    fn from(error: WeightsFileError) -> Self {
+        if error.is_io() { Self::InputOutput(error.to_string()) } else { Self::Data(error.to_string()) }
+    }
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Self {
+        match error {
+            MeasureError::Source(error) => error.into(),
+            MeasureError::LedgerFile(error) => error.into(),
+            MeasureError::Session(error) => error.into(),
+            MeasureError::Adjacency(_)
+            | MeasureError::Unmatched(_)
+            | MeasureError::Rows { .. }
+            | MeasureError::Overflow
+            | MeasureError::TooSmall
+            | MeasureError::Query(_) => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<ElsewhereError> for Failure {
+    fn from(error: ElsewhereError) -> Self {
+        match error {
+            ElsewhereError::Fit(error) => error.into(),
+            ElsewhereError::Release(_) => Self::Data(error.to_string()),
+            ElsewhereError::Adjacency(_) | ElsewhereError::Plan(_) | ElsewhereError::Target { .. } => {
+                Self::Usage(error.to_string())
+            }
         }
     }
 }

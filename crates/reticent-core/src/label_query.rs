@@ -222,6 +222,9 @@ impl LabelRelease {
         let Map::MatrixProduct { .. } = self.planned.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
+        if self.planned.price_up(&self.relation).is_none() {
+            return Err(LabelReleaseError::Inconsistent("its question has no finite price under its relation"));
+        }
         let name = canonical_name(list, &self.label_set, &self.schema, self.unmatched, &self.relation, &self.planned);
         if name != self.query {
             return Err(LabelReleaseError::OtherWeights);

@@ -521,7 +521,6 @@ impl SumQuery {
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
-            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }

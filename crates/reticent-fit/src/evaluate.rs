@@ -1,5 +1,6 @@
 //! How good a model is: on public rows exactly, on private rows by noisy counts.
 
+pub mod labels;
 pub mod private;
 pub mod public;
 

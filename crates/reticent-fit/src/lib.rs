@@ -9,6 +9,7 @@ pub mod certificate;
 pub mod column_scaling;
 pub mod evaluate;
 pub mod gram_release;
+pub mod labels_elsewhere;
 pub mod method;
 mod minimum;
 pub mod model;

@@ -3,10 +3,10 @@
 pub mod functional;
 pub mod gram;
 pub mod noisy_gd;
-pub mod objective_perturbation;
-pub mod output_perturbation;
 pub mod noisy_gd_lecture;
 pub mod noisy_gd_slides;
+pub mod objective_perturbation;
+pub mod output_perturbation;
 pub mod walr;
 
 use std::sync::Arc;
@@ -22,7 +22,16 @@ use crate::options::{MethodOption, Options};
 use crate::plan::{Plan, PlanError, PrivacyClaim};
 
 /// Every method, in the order in which help texts list them.
-pub const ALL: [&dyn Method; 8] = [&functional::Functional, &gram::Gram, &noisy_gd::NoisyGd, &objective_perturbation::ObjectivePerturbation, &output_perturbation::OutputPerturbation, &noisy_gd_lecture::NoisyGdLecture, &noisy_gd_slides::NoisyGdSlides, &walr::Walr];
+pub const ALL: [&dyn Method; 8] = [
+    &functional::Functional,
+    &gram::Gram,
+    &noisy_gd::NoisyGd,
+    &objective_perturbation::ObjectivePerturbation,
+    &output_perturbation::OutputPerturbation,
+    &noisy_gd_lecture::NoisyGdLecture,
+    &noisy_gd_slides::NoisyGdSlides,
+    &walr::Walr,
+];
 
 /// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
 pub trait Method: Sync {

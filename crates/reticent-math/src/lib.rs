@@ -11,7 +11,7 @@ pub mod public_design;
 pub mod quadratic_repair;
 pub mod released_gradient;
 pub mod soft_label_regression;
-pub mod whitening;
 pub mod softmax_regression;
+pub mod whitening;
 
 pub use faer::{Mat, MatRef, Scale};

@@ -115,7 +115,7 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
     let sound = folder.read("l.ledger");
     let mut newer = sound.clone();
     // `user_version` of SQLite's header: four bytes at 60.
-    newer[60..64].copy_from_slice(&2u32.to_be_bytes());
+    newer[60..64].copy_from_slice(&3u32.to_be_bytes());
     let mut overwritten = sound.clone();
     overwritten[4096..8192].fill(0xa5);
     let cases: [(&str, &[u8]); 6] = [
@@ -143,7 +143,7 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
     assert_snapshot!(messages, @r"
     empty: error: [folder]/l.ledger: the file is empty, and a ledger never is: its content was lost, or something else made the file; restore it from a backup, or move it away to begin a new ledger
     another kind: error: [folder]/l.ledger: this is not a ledger of Reticent; check the name (the file was not changed)
-    a newer version: error: [folder]/l.ledger: the ledger has format 2 and this release reads up to format 1; use a newer release of Reticent (the file was not changed)
+    a newer version: error: [folder]/l.ledger: the ledger has format 3 and this release reads up to format 2; use a newer release of Reticent (the file was not changed)
     cut off: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
     cut within a page: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
     overwritten: error: [folder]/l.ledger: the ledger is damaged (*** in database main ***

@@ -15,3 +15,4 @@ mod public_data;
 mod schema;
 mod support;
 mod terminal;
+mod walr;

@@ -268,7 +268,6 @@ impl QueryShape {
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
-            | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }

@@ -279,7 +279,6 @@ pub fn estimate(
         released: sums.as_ref(),
         noise: released.noise / unit,
         labels_per_row: 1.0,
-        labels_per_row: 1.0,
         square: released.square,
     };
     let start = start.map(|start| Mat::from_fn(columns, outputs, |column, output| start[output * columns + column]));

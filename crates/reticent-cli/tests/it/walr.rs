@@ -1,0 +1,157 @@
+//! `reticent walr`: two organisations, each with its own files, from features and labels to a model and its figures.
+
+use serde_json::json;
+
+use crate::support::{CANARY, Folder, is_close, number};
+
+const FEATURES_SCHEMA: &str = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"clicked\"\n\
+    classes = [\"no\", \"yes\"]\n[features]\nage = { bounds = [0, 100] }\nward = { categories = [\"north\", \"south\"] }\n";
+const LABELS_SCHEMA: &str = "[privacy]\nunit = { column = \"user\", rows_max = 2 }\nadjacency = \"label\"\n[target]\n\
+    column = \"clicked\"\nclasses = [\"no\", \"yes\"]\n[features]\n";
+
+const PREPARE: &str = "walr prepare --data features.csv --schema features.toml --id event --out weights.csv";
+const MEASURE: &str = "walr measure --weights weights.csv --labels labels.csv --schema labels.toml --id event --epsilon 6 \
+    --delta 1e-6 --ledger labels.ledger --out release.json";
+const FIT: &str = "walr fit --data features.csv --schema features.toml --id event --weights weights.csv --release \
+    release.json --out fitted.json";
+
+/// The feature holder's and the label holder's files: 900 events, of which the label holder knows two thirds.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let (mut features, mut labels) = (String::from("event,age,ward,note\n"), String::from("user,event,clicked,note\n"));
+    let mut state = 7u64;
+    let mut draw = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for event in 0..900 {
+        let (age, south) = (draw(101), draw(2));
+        features.push_str(&format!("e{event},{age},{},{CANARY}\n", ["north", "south"][south as usize]));
+        let clicked = age + 30 * south > 55 + draw(40);
+        if event % 3 > 0 || clicked {
+            labels.push_str(&format!("{},e{event},{},{CANARY}\n", event / 2, if clicked { "yes" } else { "no" }));
+        }
+    }
+    folder.write("features.csv", features);
+    folder.write("labels.csv", labels);
+    folder.write("features.toml", FEATURES_SCHEMA);
+    folder.write("labels.toml", LABELS_SCHEMA);
+    folder.succeed("ledger init labels.ledger --epsilon 10 --delta 1e-6 --promise user<=2:label");
+    folder
+}
+
+#[test]
+fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
+    let folder = folder();
+    assert!(folder.succeed(PREPARE).contains("NOT protected"));
+    let header: Vec<String> = folder.text("weights.csv").lines().take(3).map(str::to_owned).collect();
+    assert!(header[0].starts_with("# weights") && header[1].starts_with("id,q1") && header[2].starts_with("e0,"));
+    let measured = folder.succeed(MEASURE);
+    assert!(measured.contains("NOT protected") && measured.contains("Protects: user<=2:label"), "{measured}");
+    assert!(folder.succeed(FIT).contains("NOT protected"));
+    let (model, release) = (folder.json("fitted.json"), folder.json("release.json"));
+    let certificate = &model["certificate"];
+    assert_eq!(
+        certificate["relation"],
+        json!({ "unit": { "column": { "column": "user", "rows_max": 2 } }, "adjacency": "label" })
+    );
+    assert_eq!(certificate["ledger"], json!({ "id": release["label_set"], "entry": 1 }));
+    assert_eq!(folder.ledger("labels.ledger")["id"], release["label_set"]);
+    assert_eq!(certificate["epsilon"], 6.0);
+    assert!(is_close(number(&certificate["mu"]), folder.spent("labels.ledger"), 1e-9));
+    assert!(folder.succeed("show fitted.json").contains("NOT protected"));
+
+    folder.succeed("walr prepare-evaluation --model fitted.json --data features.csv --id event --out questions.csv");
+    let asked = MEASURE.replace("weights.csv", "questions.csv").replace("release.json", "answers.json");
+    folder.succeed(&asked.replace("--epsilon 6", "--epsilon 4"));
+    let evaluate = "walr evaluate --model fitted.json --data features.csv --id event --weights questions.csv --release \
+                    answers.json --json";
+    let figures: serde_json::Value = serde_json::from_str(&folder.succeed(evaluate)).expect("JSON");
+    // About 0.2, with a standard error of 0.05 and five of those to either side; a coin has 0.693.
+    assert!((-0.05..0.45).contains(&number(&figures["log_loss"])), "{figures}");
+    assert!(number(&figures["auc"]) > 0.75, "{figures}");
+    assert!(number(&figures["standard_error"]["auc"]) > 0.0);
+    assert!(figures["privacy"]["not_protected"].as_str().expect("text").contains("NOT protected"));
+    assert!(folder.succeed(&evaluate.replace(" --json", "")).contains("NOT protected"));
+}
+
+#[test]
+fn an_answer_can_be_had_again_for_nothing() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+    let (first, spent) = (folder.read("release.json"), folder.spent("labels.ledger"));
+    folder.remove("release.json");
+    let again = folder.succeed(MEASURE);
+    assert!(again.contains("nothing charged"), "{again}");
+    assert_eq!(folder.read("release.json"), first);
+    assert!(is_close(folder.spent("labels.ledger"), spent, 1e-15));
+    let repeated: serde_json::Value =
+        serde_json::from_str(&folder.succeed(&format!("{MEASURE} --json"))).expect("JSON");
+    assert_eq!(repeated["repeated"], true);
+    // The same weights under a new comment.
+    let weights = folder.text("weights.csv");
+    folder.write(
+        "weights.csv",
+        format!("# rows 1, noise 0, epsilon 1000\n{}", weights.split_once('\n').expect("lines").1),
+    );
+    folder.succeed(MEASURE);
+    assert_eq!(folder.read("release.json"), first);
+    // With labels that have changed since.
+    folder.write("labels.csv", "user,event,clicked\n");
+    folder.succeed(MEASURE);
+    assert_eq!(folder.read("release.json"), first);
+}
+
+#[test]
+fn what_is_refused_is_refused_by_name_and_costs_nothing() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    let weights = folder.text("weights.csv");
+    let row = weights.lines().nth(2).expect("a row").to_owned();
+    let cases: [(i32, String, &str); 7] = [
+        (4, MEASURE.replace("--epsilon 6", "--epsilon 11"), "the ledger refuses"),
+        (2, MEASURE.replace("--id event", "--id clicked"), "is the target"),
+        (3, MEASURE.replace("--id event", "--id evnt"), "no column \"evnt\""),
+        (5, MEASURE.replace("--ledger labels.ledger", "--ledger absent.ledger"), "no such ledger"),
+        (2, MEASURE.replace("--out release.json", "--out labels.ledger"), "would replace"),
+        (2, format!("{MEASURE} --unmatched perhaps"), "cannot be the label of unmatched ids"),
+        (3, PREPARE.replace("--id event", "--id ward").replace("weights.csv", "w2.csv"), "the id of an earlier row"),
+    ];
+    for (code, line, message) in cases {
+        let refused = folder.refuse(code, &line);
+        assert!(refused.contains(message), "{line}: {refused}");
+    }
+    folder.write("weights.csv", format!("{weights}{row}\n"));
+    assert!(folder.refuse(3, MEASURE).contains("has the id of an earlier row"));
+    folder.write("weights.csv", weights.replacen(",", ",2147483647,", 3));
+    folder.refuse(3, MEASURE);
+    folder.write("weights.csv", &weights);
+    folder.write("labels.toml", LABELS_SCHEMA.replace("\"label\"", "\"replace\""));
+    folder.refuse(2, MEASURE);
+    folder.write("labels.toml", LABELS_SCHEMA.replace("rows_max = 2", "rows_max = 3"));
+    assert!(folder.refuse(4, MEASURE).contains("promises only"));
+}
+
+#[test]
+fn a_release_is_used_with_its_own_weights_target_and_table() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+    let (weights, release) = (folder.text("weights.csv"), folder.text("release.json"));
+    folder.write("weights.csv", weights.replacen("e0,", "e0000,", 1));
+    assert!(folder.refuse(3, FIT).contains("is not in the table"));
+    let line = weights.lines().nth(2).expect("a row");
+    let (start, last) = line.rsplit_once(',').expect("fields");
+    let other = format!("{start},{}", if last == "0" { 1 } else { 0 });
+    folder.write("weights.csv", weights.replacen(line, &other, 1));
+    assert!(folder.refuse(3, FIT).contains("answers another question"));
+    folder.write("weights.csv", &weights);
+    folder.write("release.json", "{}");
+    assert!(folder.refuse(3, FIT).contains("not a release of labels"));
+    folder.write("release.json", &release);
+    folder.write("features.toml", FEATURES_SCHEMA.replace("[\"no\", \"yes\"]", "[\"0\", \"1\"]"));
+    assert!(folder.refuse(2, FIT).contains("agree on the target"));
+    folder.write("features.toml", FEATURES_SCHEMA.replace("\"label\"", "\"replace\""));
+    assert!(folder.refuse(2, FIT).contains("protects labels only"));
+}

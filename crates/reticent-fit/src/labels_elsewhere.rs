@@ -1,0 +1,162 @@
+//! Regression on labels that another organisation holds: weights out, a noisy release back, a model from it.
+//!
+//! The same design and the same estimate as method `walr` in one process; only the release happens elsewhere, under the label
+//! holder's own ledger. Nothing here is private: features are the fitter's own, and the release is noisy.
+
+use std::sync::Arc;
+
+use reticent_core::adjacency::Adjacency;
+use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::label_query::{LabelRelease, LabelReleaseError, WeightList};
+use reticent_core::ledger::Request;
+use reticent_core::public_features::PublicFeatures;
+use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::query::QueryShape;
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::units::NoiseScale;
+use thiserror::Error;
+
+use crate::certificate::{Certificate, LedgerReference};
+use crate::method::{FitError, Fitted, start_weights, walr};
+use crate::model::Model;
+use crate::options::Options;
+use crate::plan::{Plan, PlanError, PrivacyClaim, public_of_schema};
+
+/// Weights that cannot be made, or a release that no model can be made of.
+#[derive(Debug, Error)]
+pub enum ElsewhereError {
+    /// The feature side's schema speaks of another adjacency.
+    #[error(
+        "the schema says {0}, and a regression on another organisation's labels protects labels only: write \
+         adjacency = \"label\" under [privacy]"
+    )]
+    Adjacency(Adjacency),
+    /// A flag, the schema or the start model.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The release does not belong to the weights, or is no release.
+    #[error(transparent)]
+    Release(#[from] LabelReleaseError),
+    /// The two sides do not mean the same target.
+    #[error(
+        "the release is about {found} and the schema's target is {expected}; agree on the target with the label holder"
+    )]
+    Target {
+        /// Target of the release.
+        found: String,
+        /// Target of the schema.
+        expected: String,
+    },
+    /// The computation failed.
+    #[error(transparent)]
+    Fit(#[from] FitError),
+}
+
+/// Chooses one row of integers for every row of features, for about the noise that `claim` will bring.
+///
+/// The claim is a wish: it shapes the weights and binds nobody. Any noise gives a valid model.
+///
+/// # Errors
+/// [`ElsewhereError`].
+pub fn weights(
+    schema: &Schema,
+    features: &PublicFeatures,
+    wish: &PrivacyClaim,
+    options: &Options,
+) -> Result<PublicMatrix, ElsewhereError> {
+    let settings = settings(schema, options)?;
+    let columns = Coding::of(schema).columns().len() as u32;
+    let model = walr::response_model(schema);
+    let map = walr::product_map(model, columns);
+    let shape =
+        QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max).map_err(PlanError::from)?;
+    let sensitivity = shape
+        .sensitivity(&wish.relation)
+        .ok_or_else(|| PlanError::Adjacency { method: walr::NAME, relation: wish.relation.clone() })?;
+    let scale = NoiseScale::smallest_within(sensitivity, wish.mu_squared)
+        .ok_or(PlanError::TooSmall { mu: wish.mu, releases: 1 })?;
+    Ok(walr::public_matrix(features, model, &settings, scale.get() as f64)?)
+}
+
+/// Fits a model to a release about the rows of a list; `features` are in the list's order.
+///
+/// # Errors
+/// [`ElsewhereError`].
+pub fn fit(
+    schema: &Schema,
+    features: &PublicFeatures,
+    list: &WeightList,
+    release: &LabelRelease,
+    init: Option<&Model>,
+    options: &Options,
+) -> Result<Model, ElsewhereError> {
+    let settings = settings(schema, options)?;
+    let sums = release.values_for(list)?;
+    check_target(schema, release)?;
+    let encoding = Arc::new(Encoding::plain(Coding::of(schema), NormRule::OwnNorm));
+    let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
+    let released =
+        walr::Released { matrix: list.matrix(), sums: &sums, noise: release.noise_standard_deviation(), square: None };
+    let model = walr::response_model(schema);
+    let (weights, covariance) = walr::estimate(features, &released, model, &settings, start.as_deref())?;
+    let fitted = Fitted { encoding, weights, covariance };
+    Ok(Model::from_weights(schema, &fitted, Some(certificate(schema, release, init))))
+}
+
+fn settings(schema: &Schema, options: &Options) -> Result<walr::Settings, ElsewhereError> {
+    match schema.privacy().adjacency {
+        Adjacency::Label => Ok(walr::Settings::of(options)?),
+        other @ (Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party) => Err(ElsewhereError::Adjacency(other)),
+    }
+}
+
+/// Classes in the same order, or the same bounds; how each side spells a class is its own affair.
+fn check_target(schema: &Schema, release: &LabelRelease) -> Result<(), ElsewhereError> {
+    let own = &schema.target().kind;
+    let same = match (own, &release.target) {
+        (TargetKind::Classes(own), TargetKind::Classes(other)) => {
+            own.iter().map(|class| &class.name).eq(other.iter().map(|class| &class.name))
+        }
+        (own @ TargetKind::Bounds { .. }, other @ TargetKind::Bounds { .. }) => own == other,
+        (TargetKind::Classes(_), TargetKind::Bounds { .. }) | (TargetKind::Bounds { .. }, TargetKind::Classes(_)) => {
+            false
+        }
+    };
+    if same {
+        return Ok(());
+    }
+    Err(ElsewhereError::Target { found: described(&release.target), expected: described(own) })
+}
+
+fn described(target: &TargetKind) -> String {
+    match target {
+        TargetKind::Classes(classes) => {
+            let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+            format!("the classes {}", names.join(", "))
+        }
+        TargetKind::Bounds { low, high } => format!("a number in [{low}, {high}]"),
+    }
+}
+
+/// The label holder's claim, with its ledger.
+fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) -> Certificate {
+    let claim = PrivacyClaim::new(release.relation.clone(), release.epsilon, release.delta);
+    let mut public = public_of_schema(schema);
+    public.push(release.not_protected.clone());
+    public.push(format!(
+        "the label holder's ledger {}: all its releases together bound what is learnt",
+        release.label_set
+    ));
+    if let Some(init) = init {
+        public.push(format!("the start model (sha256 {}), declared public", init.fingerprint()));
+    }
+    let releases = vec![release.planned.clone()];
+    let request = Request {
+        purpose: "walr measure".to_owned(),
+        data: String::new(),
+        schema: release.schema.clone(),
+        releases: releases.clone(),
+    };
+    let plan = Plan { method: walr::NAME, claim, releases, public, expectations: Vec::new(), reason: None };
+    Certificate::of(&plan, &request, LedgerReference { id: release.label_set.clone(), entry: release.entry })
+}
