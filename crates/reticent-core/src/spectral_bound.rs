@@ -96,7 +96,7 @@ fn certify(size: usize, gram: &[f64], proposed: f64) -> Option<u64> {
         }
     }
     let s = s as u128;
-    let margin = s * (size as u128 + 2).pow(2) >> 53;
+    let margin = (s * (size as u128 + 2).pow(2)) >> 53;
     u64::try_from(s + margin + 2).ok()
 }
 

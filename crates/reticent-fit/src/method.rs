@@ -23,14 +23,14 @@ use crate::plan::{Plan, PlanError, PrivacyClaim};
 
 /// Every method, in the order in which help texts list them.
 pub const ALL: [&dyn Method; 8] = [
-    &functional::Functional,
-    &gram::Gram,
     &noisy_gd::NoisyGd,
+    &gram::Gram,
+    &walr::Walr,
     &objective_perturbation::ObjectivePerturbation,
     &output_perturbation::OutputPerturbation,
+    &functional::Functional,
     &noisy_gd_lecture::NoisyGdLecture,
     &noisy_gd_slides::NoisyGdSlides,
-    &walr::Walr,
 ];
 
 /// A way to fit a model: its name, its options, and how a request becomes a prepared fit.
