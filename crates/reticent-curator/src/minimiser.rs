@@ -195,7 +195,7 @@ impl Problem<'_> {
             }
             let direction = curvature.direction(&gradient, &memory);
             let slope_before = dot(&gradient, &direction);
-            if !(slope_before < 0.0) {
+            if slope_before.is_nan() || slope_before >= 0.0 {
                 return Ok(());
             }
             // A convex objective has surely fallen where its slope along the line is still negative or has become small.

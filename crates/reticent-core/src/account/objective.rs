@@ -37,7 +37,8 @@ impl ObjectiveProfile {
     /// `None` when ridge or noise is not above 0, or so small that there is no price.
     #[must_use]
     pub fn new(classes: u32, l2: f64, noise: f64) -> Option<Self> {
-        if !(classes >= 2 && l2 > 0.0 && noise > 0.0) {
+        let usable = classes >= 2 && l2 > 0.0 && noise > 0.0;
+        if !usable {
             return None;
         }
         let (others, all) = (f64::from(classes - 1), f64::from(classes));

@@ -235,9 +235,9 @@ impl Plane for Logistic {
         let mut total = [[self.l2, 0.0], [0.0, self.l2]];
         for (x, _) in &self.rows {
             let p = sigmoid(x[0] * theta[0] + x[1] * theta[1]);
-            for i in 0..2 {
-                for j in 0..2 {
-                    total[i][j] += p * (1.0 - p) * x[i] * x[j];
+            for (row, first) in total.iter_mut().zip(x) {
+                for (entry, second) in row.iter_mut().zip(x) {
+                    *entry += p * (1.0 - p) * first * second;
                 }
             }
         }
@@ -284,10 +284,10 @@ impl Plane for Softmax {
         for (x, _) in &self.rows {
             let p = Self::probabilities(theta, *x);
             let mean = |i: usize| (0..3).map(|k| p[k] * CONTRASTS[k][i]).sum::<f64>();
-            for i in 0..2 {
-                for j in 0..2 {
+            for (i, row) in total.iter_mut().enumerate() {
+                for (j, entry) in row.iter_mut().enumerate() {
                     let second: f64 = (0..3).map(|k| p[k] * CONTRASTS[k][i] * CONTRASTS[k][j]).sum();
-                    total[i][j] += x * x * (second - mean(i) * mean(j));
+                    *entry += x * x * (second - mean(i) * mean(j));
                 }
             }
         }

@@ -96,7 +96,7 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
 
 /// Ridge for rows of norm 1, from the budget alone: `1/mu` for two classes, `4/mu` for more.
 ///
-/// The determinant's share of epsilon is then about `mu/4`, which a GDP price feels as some 20 to 30 % more noise; less ridge
+/// The determinant's share of epsilon is then about `mu/4`, which a GDP price feels as some 35 % more noise; less ridge
 /// would cost more noise, more ridge more bias.
 fn default_ridge(mu: f64, factor: f64) -> f64 {
     factor / mu
