@@ -572,7 +572,9 @@ impl Engine for PartyVotes {
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
+            | Map::Minimum(_)
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
