@@ -70,7 +70,11 @@ eta = min(time * 0.1 / 100, 3.8 / row_norm)
 # Signal check on a fixed table.
 cells, cell_noise, deviation, base = np.array([1900.0, 1800.0, 550.0, 720.0]), 90.0, 0.8, 0.26
 positive = (cells[1] + cells[3]) / rows
-expected = base * (1 - base) * 0.8 * deviation
+# Covariance of the predicted probability with the sign of a normal score, by the midpoint rule on two million points.
+points = (np.arange(-1_000_000, 1_000_000) + 0.5) * 1e-5
+density = np.exp(-(points**2) / 2) / np.sqrt(2 * np.pi) * 1e-5
+predicted = 1 / (1 + np.exp(-np.log(base / (1 - base)) - deviation * points))
+expected = np.sum(density * predicted * np.sign(points))
 weight = np.array([base * positive, -base * (1 - positive), -(1 - base) * positive, (1 - base) * (1 - positive)])
 share = 2 * np.sum(weight * cells) / rows / expected
 error = 2 * cell_noise / rows * np.sqrt(np.sum(weight**2)) / expected

@@ -98,7 +98,7 @@ fn parameters_of_the_method_are_checked_before_anything_is_paid() {
     let folder = Folder::with_table();
     let fit = |flags: &str| format!("{FIT} {flags}");
     let mut messages = String::new();
-    for flags in ["--l2=-1", "--l2=NaN", "--passes=0", "--passes=100001", "--radius=0", "--radius=inf"] {
+    for flags in ["--l2=-1", "--l2=NaN", "--passes=0", "--passes=100001"] {
         messages.push_str(&folder.refuse(2, &fit(flags)));
     }
     assert_snapshot!(messages, @r#"
@@ -106,10 +106,8 @@ fn parameters_of_the_method_are_checked_before_anything_is_paid() {
     error: --l2 must be a finite number of at least 0, not "NaN"
     error: --passes must be between 1 and 100000, not "0"
     error: --passes must be between 1 and 100000, not "100001"
-    error: --radius must be a finite number above 0, not "0"
-    error: --radius must be a finite number above 0, not "inf"
     "#);
-    for flags in ["--passes=-1", "--passes=1.5", "--l2=x", "--method=newton", "--average=none", "--seed=1"] {
+    for flags in ["--passes=-1", "--passes=1.5", "--l2=x", "--method=newton", "--seed=1"] {
         folder.refuse(2, &fit(flags));
     }
 }

@@ -34,13 +34,14 @@ fn a_plan_is_printed() {
 
     Question                  times  coordinates    noise [lattice]    mu of one  mu of all
     class counts                  1            2           19811102     0.052929   0.052929
-    gradient                    400            7         5817394702     0.011536   0.230711
+    marginals                     1           11           37063177     0.052929   0.052929
+    gradient                    100            7         3075040749     0.021823   0.218231
+    signal check                  1            4           19811102     0.052929   0.052929
 
     Expect:
-      norm bound of a row                     2.16025   L2, over encoded columns with the intercept
-      noise of a gradient coordinate        187.26874   standard deviation of one pass, in rows times encoded units
-      rows at which noise is no worse       351.00000   than sampling error, in the mean gradient; with fewer rows privacy costs more than sampling
-      noise of the row count                 26.71922   standard deviation in rows; declare `rows` in the schema to avoid it
+      noise of a gradient coordinate         45.82308   standard deviation of one pass, in rows; a row adds at most 1
+      noise of all passes together            4.58231   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
+      noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
     ");
 }
 
@@ -62,15 +63,15 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
 
     Question                  times  coordinates    noise [lattice]    mu of one  mu of all
     class counts                  1            2           19811102     0.052929   0.052929
-    gradient                    122            7         3212761233     0.020888   0.230711
+    marginals                     1           11           37063177     0.052929   0.052929
+    gradient                    100            7         3075040749     0.021823   0.218231
+    signal check                  1            4           19811102     0.052929   0.052929
 
     Expect:
-      norm bound of a row                     2.16025   L2, over encoded columns with the intercept
-      noise of a gradient coordinate        103.42254   standard deviation of one pass, in rows times encoded units
-      rows at which noise is no worse       351.00000   than sampling error, in the mean gradient; with fewer rows privacy costs more than sampling
-      noise of the mean gradient              0.00023   all passes together, a coordinate; signals below it are lost
-      sampling error of the same              0.00250   what a new sample of the same size would change; at most
-      noise against sampling error            0.09363   below 1 privacy costs little; over 7 columns
+      noise of a gradient coordinate         45.82308   standard deviation of one pass, in rows; a row adds at most 1
+      noise of all passes together            4.58231   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
+      noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
+      signal against noise                 8729.22624   n mu: above 1000 privacy costs little; below 50 the model is little more than the base rate
     ");
 }
 

@@ -8,19 +8,17 @@
 const PRIOR: (f64, f64) = (0.5, 0.6);
 /// Estimates from this share on keep everything: the table only tells weak signals, it does not tune strong ones.
 const WHOLE: f64 = 0.7;
-/// `E |z|` of a standard normal `z`.
-const MEAN_ABSOLUTE: f64 = 0.8;
 
 /// Share of the change to keep, in `[0, 1]`.
 ///
 /// ```text
-///   T = 2 cov(y, [z > 0])      expected: pi (1 - pi) 0.8 sd(z) when the change is right
-///   share = posterior mean of T / (pi (1 - pi) 0.8 sd(z)) under the normal prior, over 0.7, within [0, 1]
+///   T = 2 cov(y, [z > 0])      expected when the change is right: e = cov(sigmoid(logit pi + z), sign z), z normal
+///   share = posterior mean of T / e under the normal prior, over 0.7, within [0, 1]
 /// ```
 /// `cells`: rows of class 0 with `z <= 0` and with `z > 0`, then of class 1, each with noise of standard deviation `noise`.
 /// `deviation`: standard deviation of `z` over rows, in public. A change of nothing is kept.
 pub(super) fn kept_share(cells: &[f64], noise: f64, rows: f64, rate: f64, deviation: f64) -> f64 {
-    let expected = rate * (1.0 - rate) * MEAN_ABSOLUTE * deviation;
+    let expected = expected_covariance((rate / (1.0 - rate)).ln(), deviation);
     if expected <= 0.0 {
         return 1.0;
     }
@@ -34,19 +32,42 @@ pub(super) fn kept_share(cells: &[f64], noise: f64, rows: f64, rate: f64, deviat
     ((precision * share + prior * PRIOR.0) / (precision + prior) / WHOLE).clamp(0.0, 1.0)
 }
 
+/// `cov(sigmoid(intercept + z), sign z)` for a normal `z` of mean 0 and this standard deviation: Simpson's rule on `[0, 8]`
+/// standard deviations, both sides at once.
+fn expected_covariance(intercept: f64, deviation: f64) -> f64 {
+    const INTERVALS: u32 = 320;
+    const END: f64 = 8.0;
+    let width = END / f64::from(INTERVALS);
+    let sigmoid = |score: f64| 1.0 / (1.0 + (-score).exp());
+    let total: f64 = (0..=INTERVALS)
+        .map(|place| {
+            let at = f64::from(place) * width;
+            let weight = match place {
+                0 | INTERVALS => 1.0,
+                odd if odd % 2 == 1 => 4.0,
+                _ => 2.0,
+            };
+            let both = sigmoid(intercept + deviation * at) - sigmoid(intercept - deviation * at);
+            weight * both * (-at * at / 2.0).exp()
+        })
+        .sum();
+    total * width / 3.0 / (2.0 * std::f64::consts::PI).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_change_that_the_classes_follow_is_kept_and_one_that_they_do_not_is_not() {
-        // Of 1,000 rows half have z > 0; deviation 1 and rate 1/2 expect T = 0.2: 600 against 400.
+        // Of 1,000 rows half have z > 0; deviation 1 and rate 1/2 expect T = 0.17, and here it is 0.2.
         let right = [300.0, 200.0, 200.0, 300.0];
         assert!((kept_share(&right, 1.0, 1000.0, 0.5, 1.0) - 1.0).abs() < 1e-12);
         let independent = [250.0, 250.0, 250.0, 250.0];
         assert!(kept_share(&independent, 1.0, 1000.0, 0.5, 1.0) < 0.01);
-        let half = [275.0, 225.0, 225.0, 275.0];
-        let kept = kept_share(&half, 1.0, 1000.0, 0.5, 1.0);
+        // For a small deviation of 0.1 the expected T is 0.1 E|t| / 4 = 0.01995, and here it is half of that.
+        let half = [25_498.7, 24_501.3, 24_501.3, 25_498.7];
+        let kept = kept_share(&half, 1.0, 1e5, 0.5, 0.1);
         assert!((kept - 0.5 / WHOLE).abs() < 0.01, "{kept}");
     }
 
