@@ -572,10 +572,12 @@ impl Engine for PartyVotes {
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
+            | Map::Minimum(_)
             | Map::SquaredError => Err(other()),
         }
     }
