@@ -578,6 +578,7 @@ impl Engine for PartyVotes {
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
+            | Map::Minimum(_)
             | Map::SquaredError => Err(other()),
         }
     }

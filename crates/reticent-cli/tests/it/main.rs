@@ -9,6 +9,7 @@ mod fit;
 mod ledger;
 mod model_file;
 mod output;
+mod party;
 mod plan;
 mod predict;
 mod public_data;

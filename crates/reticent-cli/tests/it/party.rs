@@ -1,0 +1,114 @@
+//! `reticent party`: from parties' own rows to a model, and every votes file that is refused.
+
+use std::fs;
+
+use crate::support::{Folder, SCHEMA, Table, is_close, json, number};
+
+const PARTIES: [&str; 4] = ["east", "north", "south", "west"];
+const FIT: &str = "party fit --schema party.toml --auxiliary public.csv --parties parties.txt --votes votes --epsilon 3 \
+                   --delta 1e-6 --out party.json";
+
+/// Four parties with the usual table in parts, and its rows as public ones.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.remove("model.json");
+    folder.write("party.toml", SCHEMA.replace("add-remove", "party"));
+    folder.write("parties.txt", PARTIES.join("\n"));
+    fs::create_dir(folder.path("votes")).expect("the folder can be written");
+    let Table(rows) = Table::usual();
+    folder.write("public.csv", Table(rows[..100].to_vec()).csv());
+    for (place, party) in PARTIES.iter().enumerate() {
+        let own = rows.iter().skip(100 + place).step_by(PARTIES.len()).cloned().collect();
+        folder.write(&format!("{party}.csv"), Table(own).csv());
+        let said = folder.succeed(&format!(
+            "party vote --schema party.toml --auxiliary public.csv --party {party} --data {party}.csv --out votes/{party}.csv"
+        ));
+        assert!(said.contains("NOT private by themselves"), "{said}");
+    }
+    folder
+}
+
+#[test]
+fn four_parties_make_a_model_by_every_combiner() {
+    let folder = folder();
+    let planned = json(&folder.succeed(
+        "party plan --schema party.toml --auxiliary public.csv --parties parties.txt --epsilon 3 --delta 1e-6 --json",
+    ));
+    assert_eq!(planned["plan"]["method"], "party-statistic");
+    let mut spent = 0.0;
+    for combiner in ["party-statistic", "party-soft-labels", "party-majority", "party-averaging"] {
+        let said = json(&folder.succeed(&format!("{FIT} --combiner {combiner} --json")));
+        assert_eq!(said["certificate"]["method"], combiner);
+        assert_eq!(said["certificate"]["relation"]["adjacency"], "party");
+        let public = said["certificate"]["public"].to_string();
+        assert!(public.contains("100 auxiliary rows") && public.contains("4 parties"), "{public}");
+        spent += number(&said["certificate"]["mu"]).powi(2);
+        folder.succeed("show party.json");
+        folder.succeed("predict --model party.json --data public.csv --out scored.csv");
+    }
+    assert!(is_close(folder.spent("parties.txt.ledger"), spent.sqrt(), 1e-6), "every fit is charged");
+}
+
+#[test]
+fn a_ballot_has_to_be_filled_in() {
+    let folder = folder();
+    folder.succeed("party ballot --schema party.toml --auxiliary public.csv --party west --out votes/west.csv");
+    let message = folder.refuse(3, FIT);
+    assert!(message.contains("party west") && message.contains("line 5"), "{message}");
+    let filled: String = folder
+        .text("votes/west.csv")
+        .lines()
+        .map(|line| if line.ends_with(',') { format!("{line}no\n") } else { format!("{line}\n") })
+        .collect();
+    folder.write("votes/west.csv", filled);
+    folder.succeed(FIT);
+}
+
+#[test]
+fn refused_votes_cost_nothing_and_name_the_party() {
+    let folder = folder();
+    let good = folder.text("votes/north.csv");
+    let refused = |part: &str| {
+        let message = folder.refuse(3, FIT);
+        assert!(message.contains("north") && message.contains(part), "{message}");
+    };
+    for (text, part) in [
+        (good.replace("# party: north", "# party: south"), "not the file of this party"),
+        (good.replace("votes 1", "votes 9"), "no votes file"),
+        (good.replace("\n50,", "\n49,"), "row 50 belongs here"),
+        (good.lines().take(60).collect::<Vec<_>>().join("\n"), "is missing"),
+        (format!("{good}101,no\n"), "only 100 rows"),
+        (good.replace(",no", ",maybe"), "none of the schema's classes"),
+    ] {
+        folder.write("votes/north.csv", text);
+        refused(part);
+    }
+    folder.remove("votes/north.csv");
+    refused("there is no file");
+    folder.write("votes/north.csv", &good);
+    folder.write("votes/stranger.csv", &good);
+    let message = folder.refuse(3, FIT);
+    assert!(message.contains("stranger.csv"), "{message}");
+    folder.remove("votes/stranger.csv");
+    // The same votes about other public rows.
+    let public = folder.text("public.csv");
+    folder.write("public.csv", public.replacen('1', "2", 1));
+    let message = folder.refuse(3, FIT);
+    assert!(message.contains("another auxiliary file"), "{message}");
+    assert!(!folder.exists("parties.txt.ledger"), "nothing was charged");
+}
+
+#[test]
+fn what_cannot_be_combined_is_refused_before_votes_are_read() {
+    let folder = folder();
+    let message = folder.refuse(2, &FIT.replace("party.toml", "schema.toml"));
+    assert!(message.contains("no finite sensitivity under row:add-remove"), "{message}");
+    let message = folder.refuse(2, &format!("{FIT} --combiner party-majority --penalty 0"));
+    assert!(message.contains("--penalty must be"), "{message}");
+    let message = folder.refuse(2, &format!("{FIT} --penalty 1"));
+    assert!(message.contains("has no option --penalty") || message.contains("no options"), "{message}");
+    folder.write("parties.txt", "east\nEast\n");
+    assert!(folder.refuse(2, FIT).contains("line 2"), "a party twice");
+    folder.write("parties.txt", "../east\n");
+    assert!(folder.refuse(2, FIT).contains("is not a name"), "a party outside the folder");
+}
