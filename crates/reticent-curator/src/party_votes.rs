@@ -576,7 +576,9 @@ impl Engine for PartyVotes {
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
-            | Map::SquaredError => Err(other()),
+            | Map::SquaredError
+            | Map::BoundedSoftmaxGradient { .. }
+            | Map::Minimum(_) => Err(other()),
         }
     }
 }
