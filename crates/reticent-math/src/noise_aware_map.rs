@@ -523,24 +523,26 @@ fn each_block(
 
 /// One linear fit per prior scale and label variance: each is exact.
 fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Estimate, MapError> {
-    const COARSE: f64 = 1.6;
+    const COARSE: f64 = 0.94;
     const COARSE_STEPS: i32 = 12;
-    const FINE_STEPS: i32 = 4;
-    let model = ResponseModel::Linear;
+    const FINE_STEPS: i32 = 8;
     let linear = LinearModel::new(statistic, prior);
-    let mut coarse = Mixture::default();
+    let mut mixture = Mixture::default();
     for step in 0..COARSE_STEPS {
-        linear.add(COARSE.powi(-step).powi(2), &mut coarse)?;
+        linear.add((-f64::from(step) * COARSE).exp(), &mut mixture)?;
     }
-    // With the sum of squares the variance is known to much better than a step of the grid: a second grid, as wide as the
-    // first one's posterior, two standard deviations to either side.
-    let (log_middle, log_spread) = coarse.log_variance();
-    let step_width = (log_spread / 2.0).max(linear.log_variance_error(log_middle.exp())).clamp(0.005, 0.5) / 2.0;
-    let mut fine = Mixture::default();
-    for step in -FINE_STEPS * 2..=FINE_STEPS * 2 {
-        linear.add((log_middle + f64::from(step) * step_width).exp().min(1.0), &mut fine)?;
+    // With the sum of squares the variance is known to much better than a step of the grid: a second grid finds its place
+    // between two steps, and a third one is as wide as its posterior, two standard deviations to either side.
+    for level in 0..2 {
+        let (log_middle, log_spread) = mixture.log_variance();
+        let width = if level == 0 { log_spread.max(COARSE) } else { (2.0 * log_spread).max(0.02) };
+        mixture = Mixture::default();
+        for step in -FINE_STEPS..=FINE_STEPS {
+            let log_variance = log_middle + width * f64::from(step) / f64::from(FINE_STEPS);
+            linear.add(log_variance.exp().min(1.0), &mut mixture)?;
+        }
     }
-    Ok(fine.estimate(model, prior))
+    Ok(mixture.estimate(ResponseModel::Linear, prior))
 }
 
 struct LinearModel<'a> {
@@ -563,14 +565,6 @@ impl<'a> LinearModel<'a> {
         let point =
             Linearised { parameters: Mat::zeros(jacobian.ncols(), 1), residual, jacobian, covariance: Mat::new() };
         Self { statistic, prior, square, gram, point }
-    }
-
-    /// Standard deviation of the log of the variance that the sum of squares leaves, roughly.
-    fn log_variance_error(&self, variance: f64) -> f64 {
-        let rows = self.statistic.features.nrows() as f64;
-        let error =
-            |square: Noisy| (square.noise.powi(2) + 2.0 * rows * variance * variance).sqrt() / (rows * variance);
-        self.statistic.square.map_or(1.0, error)
     }
 
     fn add(&self, variance: f64, mixture: &mut Mixture) -> Result<(), MapError> {
