@@ -226,12 +226,9 @@ impl Statistic<'_> {
         let finite = |matrix: MatRef<'_, f64>| matrix.norm_l2().is_finite();
         let noisy = |square: Noisy| square.value.is_finite() && square.noise.is_finite() && square.noise > 0.0;
         let finite_values = finite(self.features) && finite(self.rows) && finite(self.released);
-        if !finite_values
-            || !self.noise.is_finite()
-            || self.noise <= 0.0
-            || !(self.labels_per_row.is_finite() && self.labels_per_row > 0.0)
-            || !self.square.is_none_or(noisy)
-        {
+        let positive = |number: f64| number.is_finite() && number > 0.0;
+        let usable = positive(self.noise) && positive(self.labels_per_row) && self.square.is_none_or(noisy);
+        if !(finite_values && usable) {
             return Err(MapError::NotFinite);
         }
         Ok(())
