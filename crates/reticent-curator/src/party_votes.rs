@@ -578,7 +578,6 @@ impl Engine for PartyVotes {
             | Map::CorrectCount { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
-            | Map::Minimum(_)
             | Map::SquaredError => Err(other()),
         }
     }
