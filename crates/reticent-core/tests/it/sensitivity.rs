@@ -39,13 +39,20 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 },
     ];
     let query = |map: Map| {
-        let scores = match map {
-            Map::ClassCount { .. } | Map::Gram { .. } => 0,
+        let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. });
+        let three = matches!(
+            map,
             Map::SoftmaxGradient { .. }
-            | Map::BoundedSoftmaxGradient { .. }
-            | Map::CorrectCount { classes: 3 }
-            | Map::LogLoss { classes: 3 } => 3,
-            _ => 1,
+                | Map::BoundedSoftmaxGradient { .. }
+                | Map::CorrectCount { classes: 3 }
+                | Map::LogLoss { classes: 3 }
+        );
+        let scores = if plain {
+            0
+        } else if three {
+            3
+        } else {
+            1
         };
         let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
         let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };

@@ -57,7 +57,7 @@ impl Home {
 
     fn refused(&self, text: impl AsRef<[u8]>) -> WeightsFileError {
         fs::write(self.path("weights.csv"), text).expect("the folder can be written");
-        read_weights(&self.path("weights.csv"), &mut |_| ()).err().expect("refused")
+        read_weights(&self.path("weights.csv"), &mut |_| ()).expect_err("refused")
     }
 
     fn ledger(&self, name: &str, epsilon: f64) -> LedgerFile {
@@ -346,7 +346,7 @@ fn all_who_ask_share_one_budget() {
     let home = Home::new();
     let mut ledger = home.ledger("ledger", 1.2);
     home.ask(&home.list(WEIGHTS), &mut ledger, 1.0).expect("the first fits");
-    let error = home.ask(&home.list("id,q1\nz,5\n"), &mut ledger, 1.0).err().expect("the second does not");
+    let error = home.ask(&home.list("id,q1\nz,5\n"), &mut ledger, 1.0).expect_err("the second does not");
     assert!(error.to_string().contains("the ledger refuses"), "{error}");
     assert!(home.ask(&home.list(WEIGHTS), &mut ledger, 1.0).expect("kept").repeated, "the first can be had again");
 }
@@ -357,18 +357,18 @@ fn a_refusal_says_the_same_whatever_the_labels() {
     let mut ledger = home.ledger("ledger", 0.5);
     let mut refusal = |labels: &str| {
         home.write("labels.csv", labels);
-        home.ask(&home.list(WEIGHTS), &mut ledger, 1.0).err().expect("too much").to_string()
+        home.ask(&home.list(WEIGHTS), &mut ledger, 1.0).expect_err("too much").to_string()
     };
     let usual = refusal(LABELS);
     assert_eq!(refusal("event,user,clicked\n"), usual);
     assert_eq!(refusal("event,user,clicked\nx,y\n\n\n1,2,3,4,5,6\n"), usual);
     // It comes before the labels are opened.
     fs::remove_file(home.path("labels.csv")).expect("was there");
-    assert_eq!(home.ask(&home.list(WEIGHTS), &mut ledger, 1.0).err().expect("too much").to_string(), usual);
+    assert_eq!(home.ask(&home.list(WEIGHTS), &mut ledger, 1.0).expect_err("too much").to_string(), usual);
     let not_promised =
         Relation { unit: PrivacyUnit::Column { column: "user".to_owned(), rows_max: 2 }, adjacency: Adjacency::Label };
     let other = LedgerFile::create(&home.path("other"), &[not_promised].into(), None);
-    let error = home.ask(&home.list(WEIGHTS), &mut other.expect("a new name"), 1.0).err().expect("not promised");
+    let error = home.ask(&home.list(WEIGHTS), &mut other.expect("a new name"), 1.0).expect_err("not promised");
     assert!(error.to_string().contains("promises only"), "{error}");
 }
 

@@ -27,10 +27,17 @@ fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
 }
 
 fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
-    let scores = match map {
-        Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. } => 0,
-        Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { classes: 3 } => 3,
-        _ => 1,
+    let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. });
+    let three = matches!(
+        map,
+        Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { classes: 3 }
+    );
+    let scores = if plain {
+        0
+    } else if three {
+        3
+    } else {
+        1
     };
     let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
     let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
