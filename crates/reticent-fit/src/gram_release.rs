@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(read.upper, [11.0, 12.0, 13.0]);
         assert_eq!(read.cross, [14.0, 15.0]);
         assert_eq!(read.square, Some(16.0));
-        assert_eq!(read.noise, [105.0, 70.0, 42.0, 30.0]);
+        assert_eq!(read.noise.to_vec(), [105.0, 70.0, 42.0, 30.0]);
         assert_eq!(read.spread(&[1.0, 2.0], 3), [0.0, 1.0, 2.0]);
         assert_eq!(read.spread_matrix(&[1.0, 2.0, 3.0, 4.0], 3), [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 0.0, 3.0, 4.0]);
     }
