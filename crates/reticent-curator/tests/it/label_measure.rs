@@ -57,7 +57,7 @@ impl Home {
 
     fn refused(&self, text: impl AsRef<[u8]>) -> WeightsFileError {
         fs::write(self.path("weights.csv"), text).expect("the folder can be written");
-        read_weights(&self.path("weights.csv"), &mut |_| ()).expect_err("refused")
+        read_weights(&self.path("weights.csv"), &mut |_| ()).err().expect("refused")
     }
 
     fn ledger(&self, name: &str, epsilon: f64) -> LedgerFile {
