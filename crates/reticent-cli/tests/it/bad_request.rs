@@ -254,7 +254,9 @@ fn a_schema_is_refused_with_all_its_problems() {
 fn a_target_that_the_method_cannot_fit_is_refused() {
     let folder = Folder::with_table();
     folder.write("schema.toml", SCHEMA.replace("\"yes\"]", "\"yes\", \"perhaps\"]"));
-    assert_snapshot!(folder.refuse(2, FIT), @"error: method noisy-gd fits two classes, and the schema's target has 3 classes; change [target] in the schema");
+    let functional = format!("{FIT} --method functional");
+    assert_snapshot!(folder.refuse(2, &functional), @"error: method functional fits a number (bounds) or two classes, and the schema's target has 3 classes; change [target] in the schema");
     folder.write("schema.toml", SCHEMA.replace("classes = [\"no\", \"yes\"]", "bounds = [0, 1]"));
-    assert_snapshot!(folder.refuse(2, FIT), @"error: method noisy-gd fits two classes, and the schema's target has bounds, as for a linear regression; change [target] in the schema");
+    let descent = format!("{FIT} --method noisy-gd");
+    assert_snapshot!(folder.refuse(2, &descent), @"error: method noisy-gd fits classes, and the schema's target has bounds, as for a linear regression: use --method gram; change [target] in the schema");
 }

@@ -38,7 +38,7 @@ fn what_is_no_model_is_refused() {
     let folder = Folder::new();
     assert_snapshot!(refused(&folder, ""), @"error: model.json: this is not a model file: EOF while parsing a value at line 1 column 0; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, "{}"), @r#"error: model.json: this is not a model file: its format is "", not "reticent-model""#);
-    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing an object at line 100 column 0; a model file is written by `reticent fit --out`");
+    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing a string at line 125 column 33; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, &MODEL.replace("reticent-model", "onnx")), @r#"error: model.json: this is not a model file: its format is "onnx", not "reticent-model""#);
     folder.remove("model.json");
     assert_snapshot!(folder.refuse(5, "show model.json"), @"error: model.json: reading the model: No such file or directory (os error 2)");
@@ -86,7 +86,9 @@ fn show_prints_model_and_certificate() {
 
     Question                  times        sensitivity              noise    mu of one
     class counts                  1          1048576.0           19811102     0.052929
-    gradient                    400         67106816.0         5817394702     0.011536
+    marginals                     1          1961706.1           37063177     0.052929
+    gradient                    100         67106816.0         3075040749     0.021823
+    signal check                  1          1048576.0           19811102     0.052929
 
     Log-odds of yes (classes no / yes):
       (intercept)       -3.000000

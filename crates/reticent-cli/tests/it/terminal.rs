@@ -15,15 +15,20 @@ fn help_is_an_overview() {
     Usage: reticent <COMMAND>
 
     Commands:
-      fit       Fit a private model to a table, charge the ledger, write model and certificate
-      plan      Say what `fit` would ask, pay and expect, without reading a row
-      predict   Score the rows of a table with a model
-      evaluate  Measure a model on a table: exactly if its rows are public, by noisy counts if not
-      show      Print a model and its certificate for a person
-      ledger    Keep the account of what a table has paid
-      schema    Write and check schemas
-      demo      Run the whole job on the census table that comes with the program
-      help      Print this message or the help of the given subcommand(s)
+      fit         Fit a private model to a table, charge the ledger, write model and certificate
+      fit-public  Fit a model without privacy to rows that are public: a yardstick, or a start for `fit
+                  --init`
+      plan        Say what `fit` would ask, pay and expect, without reading a row
+      predict     Score the rows of a table with a model
+      evaluate    Measure a model on a table: exactly if its rows are public, by noisy counts if not
+      show        Print a model and its certificate for a person
+      walr        Regress on labels that another organisation holds: weights go out, a noisy answer
+                  comes back, by files
+      ledger      Keep the account of what a table has paid
+      schema      Write and check schemas
+      party       Learn from the votes of parties on public rows: no row and no model crosses
+      demo        Run the whole job on the census table that comes with the program
+      help        Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help

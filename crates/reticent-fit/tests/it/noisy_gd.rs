@@ -142,7 +142,8 @@ fn a_table_without_signal_gives_little_more_than_its_base_rate() {
         table.push(&cells, Label::Class(u16::from(place % 4 == 0)));
     }
     let engine = reticent_curator::memory_engine::MemoryEngine::new(table);
-    for (epsilon, spread_allowed) in [(0.1, 0.5), (1.0, 0.1)] {
+    // Without noise a fit to 4,000 rows and 6 free columns has a spread of about sqrt(6/4000)/0.43 = 0.09.
+    for (epsilon, spread_allowed) in [(0.1, 0.5), (1.0, 0.2)] {
         for seed in 0..5 {
             let (_, model) = fit(&schema, &engine, &default(), epsilon, seed);
             let scores: Vec<f64> = rows(200).iter().map(|row| score(&model, row)).collect();

@@ -151,7 +151,7 @@ fn without_much_noise_every_combiner_finds_the_truth() {
             Combiner::SoftLabels | Combiner::Majority | Combiner::Averaging => Options::default().with("penalty", 0.01),
         };
         let (_, accuracy) = world.judge(&world.fit(combiner, &options, 1e5, 3));
-        assert!(accuracy > 0.82, "{}: {accuracy}", combiner.name());
+        assert!(accuracy > 0.80, "{}: {accuracy}", combiner.name());
     }
 }
 

@@ -51,7 +51,7 @@ fn a_start_is_not_wild() {
     let rows: Vec<_> = rows(|x, _| f64::from(x > 5.0)).into_iter().map(|([one, x, _], y)| ([one, x, 0.3], y)).collect();
     let [yardstick, start] = of(&schema, &rows);
     let steepest = |model: &Model| model.outputs[0].coefficients[0].coefficient;
-    assert!(steepest(&start) < 2.0 && steepest(&yardstick) > 3.0 * steepest(&start), "{start:?}");
+    assert!(steepest(&start) < 2.0 && steepest(&yardstick) > 1.5 * steepest(&start), "{start:?}");
     assert!(start.outputs[0].coefficients[1].coefficient.abs() < 1e-12, "a constant column tells nothing");
 }
 

@@ -315,8 +315,10 @@ fn a_public_start_is_kept_when_the_budget_is_tiny() {
     let good = generated.fit(&Asked::of("walr"), 100.0, 1);
     let near = generated.excess_loss(&good);
     for asked in [Asked::of("walr"), as_stated().with("steps", 1).with("learning-rate", 1e-6)] {
+        let options = asked.options.clone();
         let warm = generated.fit(&Asked { init: Some(&good), ..asked }, 0.001, 2);
-        assert!(generated.excess_loss(&warm) < near + 0.1, "{} {near}", generated.excess_loss(&warm));
+        let excess = generated.excess_loss(&warm);
+        assert!(excess < near + 0.1, "{options:?}: {excess}, start {near}");
     }
 }
 
