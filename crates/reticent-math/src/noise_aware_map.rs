@@ -116,13 +116,16 @@ pub struct Statistic<'a> {
 
 /// What is believed about the weights before the release: public.
 ///
-/// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`; the mean score over
+/// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`, itself log-normal about
+/// the scale at which all effects together make a score of standard deviation 1 (a third of it around a start); the mean score over
 /// the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
 #[derive(Clone, Debug)]
 pub struct Prior {
     spread_square: Vec<f64>,
     mean_row: Mat<f64>,
     mean_score_deviation: f64,
+    /// Scale that `tau` is believed to be near: effects that together make a score of standard deviation 1.
+    typical_effect: f64,
     centre: Mat<f64>,
 }
 
@@ -158,8 +161,10 @@ impl Prior {
             ResponseModel::Linear => 1.0,
             ResponseModel::Logistic | ResponseModel::Multinomial { .. } => 3.0,
         };
+        let effects = columns.saturating_sub(1).max(1) as f64;
+        let typical_effect = effects.sqrt().recip() * if centre.is_some() { START_FACTOR } else { 1.0 };
         let centre = centre.map_or_else(|| Mat::zeros(columns, model.outputs()), |centre| centre.to_owned());
-        Self { spread_square, mean_row, mean_score_deviation, centre }
+        Self { spread_square, mean_row, mean_score_deviation, typical_effect, centre }
     }
 
     /// The precision `P` of one output's weights, k × k, positive definite.
@@ -252,9 +257,10 @@ pub fn fit(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Re
 
 /// Prior scales tried: `0.01 · 2^(step)`, from no effect to speak of to effects that separate the classes.
 const TAU_STEPS: u32 = 11;
-const TAU_TYPICAL: f64 = 0.3;
-/// Weak: two standard deviations are a factor of 20.
-const TAU_LOG_DEVIATION: f64 = 1.5;
+/// Two standard deviations are a factor of 7: a release that is all noise must not give large scales a say.
+const TAU_LOG_DEVIATION: f64 = 1.0;
+/// How much less effects are believed to differ from those of a public start than from zero.
+const START_FACTOR: f64 = 1.0 / 3.0;
 
 fn tau(step: u32) -> f64 {
     0.01 * 2.0f64.powi(step as i32)
@@ -309,7 +315,7 @@ const STEPS_MAX: usize = 80;
 /// parameters, and every scale's posterior and marginal likelihood are then exact.
 fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
     let precisions: Vec<(Choice, Mat<f64>)> = (0..TAU_STEPS)
-        .map(|step| (Choice::of_scale(step, 0.0), repeat(&prior.precision(tau(step)), model.contrasts())))
+        .map(|step| (Choice::of_scale(step, 0.0, prior), repeat(&prior.precision(tau(step)), model.contrasts())))
         .collect();
     let mut descent = Descent::start(statistic, model, prior)?;
     let mut fixed: Option<f64> = None;
@@ -572,7 +578,7 @@ impl<'a> LinearModel<'a> {
         let information = Information::new(&self.point, &covariance);
         for step in 0..TAU_STEPS {
             let mut one = Mixture::default();
-            information.add(&self.prior.precision(tau(step)), Choice::of_scale(step, variance), &mut one)?;
+            information.add(&self.prior.precision(tau(step)), Choice::of_scale(step, variance, self.prior), &mut one)?;
             let Some(mut component) = one.0.pop() else { continue };
             if let Some(square) = self.statistic.square {
                 // E sum (x theta)^2 under the posterior, plus the labels' own variance.
@@ -601,9 +607,9 @@ struct Choice {
 }
 
 impl Choice {
-    fn of_scale(step: u32, variance: f64) -> Self {
+    fn of_scale(step: u32, variance: f64, prior: &Prior) -> Self {
         let tau = tau(step);
-        Self { tau, variance, log_prior: -((tau / TAU_TYPICAL).ln() / TAU_LOG_DEVIATION).powi(2) / 2.0 }
+        Self { tau, variance, log_prior: -((tau / prior.typical_effect).ln() / TAU_LOG_DEVIATION).powi(2) / 2.0 }
     }
 }
 
