@@ -157,9 +157,12 @@ impl Prior {
         if let Some(centre) = centre {
             assert_eq!(centre.shape(), (columns, model.outputs()), "one start weight for each column and output");
         }
-        let mean_score_deviation = match model {
-            ResponseModel::Linear => 1.0,
-            ResponseModel::Logistic | ResponseModel::Multinomial { .. } => 3.0,
+        let mean_score_deviation = match (model, centre.is_some()) {
+            (ResponseModel::Linear, false) => 1.0,
+            (ResponseModel::Linear, true) => START_FACTOR,
+            (ResponseModel::Logistic | ResponseModel::Multinomial { .. }, false) => 3.0,
+            // Base rates of two tables of one kind differ by little: 0.5 in log-odds.
+            (ResponseModel::Logistic | ResponseModel::Multinomial { .. }, true) => 0.5,
         };
         let effects = columns.saturating_sub(1).max(1) as f64;
         let typical_effect = effects.sqrt().recip() * if centre.is_some() { START_FACTOR } else { 1.0 };
@@ -578,7 +581,11 @@ impl<'a> LinearModel<'a> {
         let information = Information::new(&self.point, &covariance);
         for step in 0..TAU_STEPS {
             let mut one = Mixture::default();
-            information.add(&self.prior.precision(tau(step)), Choice::of_scale(step, variance, self.prior), &mut one)?;
+            information.add(
+                &self.prior.precision(tau(step)),
+                Choice::of_scale(step, variance, self.prior),
+                &mut one,
+            )?;
             let Some(mut component) = one.0.pop() else { continue };
             if let Some(square) = self.statistic.square {
                 // E sum (x theta)^2 under the posterior, plus the labels' own variance.
