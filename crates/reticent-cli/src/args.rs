@@ -449,7 +449,7 @@ pub(crate) struct WalrMeasureArguments {
     /// Table with event ids and labels
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: PathBuf,
-    /// Schema of the labels: target, privacy unit and cap, adjacency = "label", and an empty [features]
+    /// Schema of the labels: target, privacy unit and cap, adjacency = "label", and an empty features section
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
     /// Column of the event ids

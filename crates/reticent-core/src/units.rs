@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for MuSquared {
 
 /// Square of a query's L2 sensitivity, an integer in lattice units squared.
 ///
-/// Only [`crate::query::SumQuery::sensitivity`] makes one: a sensitivity is computed, never typed.
+/// Only [`crate::query::QueryShape::sensitivity`] makes one: a sensitivity is computed, never typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SensitivitySquared(u128);
 

@@ -12,7 +12,7 @@
 //! coordinate, the slope range of every label an interval of length 1 that holds 0 (its analogue for K classes).
 //!
 //! The ledger counts in GDP, so the price is a `mu'` whose profile lies above this bound at every epsilon:
-//! [`equivalent_mu_up`].
+//! `equivalent_mu_up`.
 
 use super::gdp::{delta_up as gaussian_delta_up, log_delta_up};
 use super::normal::log_normal_cdf;
