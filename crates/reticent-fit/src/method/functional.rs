@@ -38,6 +38,9 @@ const LOGISTIC_GAUSSIAN: Multipliers = Multipliers { diagonal: 29, off_diagonal:
 
 /// Standard deviations of the noise that regularisation adds to the diagonal: section 6.1 of the paper.
 const RIDGE_DEVIATIONS: f64 = 4.0;
+/// A symmetric `d x d` matrix of independent noise has a largest eigenvalue of about this times `sqrt(d)` deviations of one
+/// entry (Wigner). A smaller ridge leaves small positive eigenvalues that are noise, and their inverse as weights.
+const SPECTRAL_DEVIATIONS: f64 = 2.0;
 
 /// The method.
 pub struct Functional;
@@ -62,9 +65,10 @@ impl Method for Functional {
             MethodOption {
                 name: "repair",
                 value: "HOW",
-                help: "What to do with a quadratic that has no minimum: regularise or trim; rerun is refused, because it \
-                       costs up to twice epsilon [default: regularise]",
-                choices: &["regularise", "trim", "rerun"],
+                help: "What to do with a quadratic that has no minimum: a ridge as large as the noise's largest eigenvalue \
+                       (spectral), of 4 standard deviations of one entry as published (regularise), or trim; rerun is \
+                       refused, because it costs up to twice epsilon [default: spectral]",
+                choices: &["spectral", "regularise", "trim", "rerun"],
             },
             MethodOption {
                 name: "columns",
@@ -95,7 +99,7 @@ impl Method for Functional {
             return Err(PlanError::Parameter(
                 "--repair rerun is refused: drawing the noise again until the quadratic has a minimum makes the release \
                  depend on a condition whose probability differs between neighbouring tables; the result is private to twice \
-                 epsilon only, and to no delta with gaussian noise. Use regularise or trim, which cost nothing"
+                 epsilon only, and to no delta with gaussian noise. Use spectral, regularise or trim, which cost nothing"
                     .to_owned(),
             ));
         }
@@ -159,9 +163,21 @@ impl Method for Functional {
             expectations,
             reason: None,
         };
-        let trim = options.word("repair") == Some("trim");
-        Ok(Box::new(Prepared { plan, encoding: Arc::new(encoding), norm_bound, start, logistic, trim }))
+        let repair = match options.word("repair") {
+            Some("trim") => RepairRule::Trim,
+            Some("regularise") => RepairRule::AsPublished,
+            Some(_) | None => RepairRule::Spectral,
+        };
+        Ok(Box::new(Prepared { plan, encoding: Arc::new(encoding), norm_bound, start, logistic, repair }))
     }
+}
+
+/// What is done with a quadratic that may have no minimum.
+#[derive(Clone, Copy)]
+enum RepairRule {
+    Spectral,
+    AsPublished,
+    Trim,
 }
 
 struct Prepared {
@@ -170,7 +186,7 @@ struct Prepared {
     norm_bound: f64,
     start: Vec<f64>,
     logistic: bool,
-    trim: bool,
+    repair: RepairRule,
 }
 
 impl PreparedFit for Prepared {
@@ -204,8 +220,12 @@ impl PreparedFit for Prepared {
         let times = if self.logistic { 2.0 } else { 1.0 };
         let linear: Vec<f64> = gram.cross.iter().map(|value| times * value).collect();
         let centre: Vec<f64> = gram.columns.iter().map(|column| self.start[*column] * self.norm_bound).collect();
-        let repair =
-            if self.trim { Repair::Trim { floor: 0.0 } } else { Repair::Regularise(RIDGE_DEVIATIONS * gram.noise[0]) };
+        let spectral = SPECTRAL_DEVIATIONS * (gram.columns.len() as f64).sqrt();
+        let repair = match self.repair {
+            RepairRule::Trim => Repair::Trim { floor: 0.0 },
+            RepairRule::AsPublished => Repair::Regularise(RIDGE_DEVIATIONS * gram.noise[0]),
+            RepairRule::Spectral => Repair::Regularise(spectral.max(RIDGE_DEVIATIONS) * gram.noise[0]),
+        };
         let minimum =
             minimise(&gram.upper, &linear, &centre, repair).map_err(|error| FitError::Numeric(error.to_string()))?;
         let weights: Vec<f64> = minimum.weights.iter().map(|weight| weight / self.norm_bound).collect();

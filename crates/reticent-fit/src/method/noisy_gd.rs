@@ -39,8 +39,10 @@ pub const NAME: &str = "noisy-gd";
 const MOMENTUM: f64 = 0.9;
 /// Share of `mu²` for each of class counts, marginals and signal check: 1 part in 20.
 const SIDE_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
-/// Passes, unless asked otherwise.
-const PASSES: u32 = 100;
+/// Fewest and most passes, unless asked otherwise, and passes a unit of mu in between: with much budget the time rule asks for
+/// more time than 100 steps of the largest stable size take.
+const PASSES: (f64, f64) = (100.0, 1000.0);
+const PASSES_BY_MU: f64 = 400.0;
 /// Most passes that may be asked for.
 const PASSES_MAX: u32 = 100_000;
 /// Share of the iterates, the last ones, that the result is the mean of.
@@ -74,7 +76,7 @@ impl Method for NoisyGd {
             MethodOption {
                 name: "passes",
                 value: "T",
-                help: "Number of passes over the table [default: 100]",
+                help: "Number of passes over the table [default of noisy-gd: 100, up to 1000 with much budget]",
                 choices: &[],
             },
         ]
@@ -116,7 +118,9 @@ impl Checked {
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Loss::TwoSidedExponential,
         };
         let options = request.options;
-        let passes = options.whole_number("passes", 1..=PASSES_MAX)?.unwrap_or(PASSES);
+        let passes = options
+            .whole_number("passes", 1..=PASSES_MAX)?
+            .unwrap_or((PASSES_BY_MU * request.claim.mu).clamp(PASSES.0, PASSES.1) as u32);
         Ok(Self {
             classes,
             loss,
