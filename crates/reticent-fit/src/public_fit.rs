@@ -14,7 +14,7 @@ use crate::method::{Fitted, outputs};
 use crate::model::{Model, transformed_bounds};
 
 /// Ridge on the summed loss, in unit-scaled columns: makes collinear one-hot columns unique, too little to matter otherwise.
-const RIDGE: f64 = 0.01;
+const RIDGE: f64 = 0.001;
 /// Ridge of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
 const START_RIDGE: f64 = 1.0;
 /// The intercept is penalised a ten-thousandth as much as the rest.
