@@ -117,14 +117,14 @@ pub struct Statistic<'a> {
 /// What is believed about the weights before the release: public.
 ///
 /// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`, itself log-normal about
-/// the scale at which all effects together make a score of standard deviation 1 (a third of it around a start); the mean score over
+/// the scale at which all effects together make a score of standard deviation 1.5 (a third of it around a start); the mean score over
 /// the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
 #[derive(Clone, Debug)]
 pub struct Prior {
     spread_square: Vec<f64>,
     mean_row: Mat<f64>,
     mean_score_deviation: f64,
-    /// Scale that `tau` is believed to be near: effects that together make a score of standard deviation 1.
+    /// Scale that `tau` is believed to be near: effects that together make a score of [`TYPICAL_SCORE`].
     typical_effect: f64,
     centre: Mat<f64>,
 }
@@ -165,7 +165,7 @@ impl Prior {
             (ResponseModel::Logistic | ResponseModel::Multinomial { .. }, true) => 0.5,
         };
         let effects = columns.saturating_sub(1).max(1) as f64;
-        let typical_effect = effects.sqrt().recip() * if centre.is_some() { START_FACTOR } else { 1.0 };
+        let typical_effect = TYPICAL_SCORE / effects.sqrt() * if centre.is_some() { START_FACTOR } else { 1.0 };
         let centre = centre.map_or_else(|| Mat::zeros(columns, model.outputs()), |centre| centre.to_owned());
         Self { spread_square, mean_row, mean_score_deviation, typical_effect, centre }
     }
@@ -262,6 +262,8 @@ pub fn fit(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Re
 const TAU_STEPS: u32 = 11;
 /// Two standard deviations are a factor of 7: a release that is all noise must not give large scales a say.
 const TAU_LOG_DEVIATION: f64 = 1.0;
+/// Standard deviation of a score under the typical effects.
+const TYPICAL_SCORE: f64 = 1.5;
 /// How much less effects are believed to differ from those of a public start than from zero.
 const START_FACTOR: f64 = 1.0 / 3.0;
 
