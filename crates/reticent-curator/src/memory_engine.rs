@@ -85,6 +85,8 @@ impl MemoryEngine {
                 Ok(lattice.clone())
             }
             Some(_) | None => {
+                // The old one goes first: two at once could fail after payment where one was seen to fit before it.
+                *cached = None;
                 let lattice = Arc::new(self.encode(encoding.clone())?);
                 *cached = Some(lattice.clone());
                 Ok(lattice)

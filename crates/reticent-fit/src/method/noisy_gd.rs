@@ -94,6 +94,8 @@ struct Checked {
     classes: u32,
     loss: Loss,
     coding: Coding,
+    /// The columns before anything is released: what counts are asked in, and as large as what gradients are asked in.
+    plain: Arc<Encoding>,
     l2: f64,
     passes: NonZeroU32,
 }
@@ -109,8 +111,9 @@ impl Checked {
             }
         };
         let coding = Coding::of(schema);
+        let plain = Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm));
         if let Some(init) = request.init {
-            start_weights(init, schema, &Encoding::plain(coding.clone(), NormRule::OwnNorm))?;
+            start_weights(init, schema, &plain)?;
         }
         // A changed label turns a two-sided slope around; a logistic one it moves half as far.
         let loss = match schema.privacy().adjacency {
@@ -125,6 +128,7 @@ impl Checked {
             classes,
             loss,
             coding,
+            plain,
             l2: options.number("l2", "a finite number of at least 0", |l2| l2 >= 0.0)?.unwrap_or(0.0),
             passes: NonZeroU32::new(passes).expect("checked to be at least 1"),
         })
@@ -253,7 +257,7 @@ impl PreparedFit for Prepared {
     }
 
     fn encoding(&self) -> Option<&Arc<Encoding>> {
-        None
+        Some(&self.checked.plain)
     }
 
     fn fit(
@@ -272,9 +276,8 @@ impl PreparedFit for Prepared {
             released
         };
 
-        let plain = Arc::new(Encoding::plain(checked.coding.clone(), NormRule::OwnNorm));
-        let counted = ask(0, &plain, PassWeights::none())?;
-        let marginals = ask(1, &plain, PassWeights::none())?;
+        let counted = ask(0, &checked.plain, PassWeights::none())?;
+        let marginals = ask(1, &checked.plain, PassWeights::none())?;
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
         counts.add(&marginals.values()[..classes], marginals.noise_standard_deviation);

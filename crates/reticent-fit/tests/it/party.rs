@@ -136,7 +136,7 @@ fn the_statistic_loses_a_twentieth_of_what_output_perturbation_loses() {
     let soft = world.best_excess(Combiner::SoftLabels, &penalties);
     let averaging = world.best_excess(Combiner::Averaging, &penalties);
     let majority = world.best_excess(Combiner::Majority, &[0.03, 0.1, 1.0]);
-    // Recorded in docs/methods/party.md.
+    // Stated in docs/methods/party.md.
     assert!(statistic <= soft / 20.0, "statistic {statistic}, soft labels {soft}");
     assert!(statistic < averaging && averaging < majority, "{statistic}, {averaging}, {majority}");
     assert!(soft < majority, "{soft}, {majority}");
