@@ -15,7 +15,7 @@ use reticent_curator::memory_engine::OutOfMemory;
 use reticent_curator::source::SourceError;
 use reticent_curator::weights_file::WeightsFileError;
 use reticent_fit::labels_elsewhere::ElsewhereError;
-use reticent_fit::method::FitError;
+use reticent_fit::prepared_fit::FitError;
 
 /// A failure by who can mend it. Messages hold public facts only.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ impl From<FitError> for Failure {
     fn from(error: FitError) -> Self {
         match error {
             FitError::Session(error) => error.into(),
-            FitError::Numeric(_) => Self::Data(error.to_string()),
+            FitError::Numeric(_) | FitError::PublicFeatures(_) => Self::Data(error.to_string()),
         }
     }
 }

@@ -17,10 +17,11 @@ use reticent_core::units::NoiseScale;
 use thiserror::Error;
 
 use crate::certificate::{Certificate, LedgerReference};
-use crate::method::{FitError, Fitted, start_weights, walr};
+use crate::method::{start_weights, walr};
 use crate::model::Model;
 use crate::options::Options;
 use crate::plan::{Plan, PlanError, PrivacyClaim, public_of_schema};
+use crate::prepared_fit::{FitError, Fitted};
 
 /// Weights that cannot be made, or a release that no model can be made of.
 #[derive(Debug, Error)]

@@ -16,4 +16,5 @@ pub mod model;
 pub mod options;
 pub mod party;
 pub mod plan;
+pub mod prepared_fit;
 pub mod public_fit;

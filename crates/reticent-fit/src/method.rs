@@ -9,17 +9,14 @@ pub mod objective_perturbation;
 pub mod output_perturbation;
 pub mod walr;
 
-use std::sync::Arc;
-
 use reticent_core::adjacency::Adjacency;
 use reticent_core::encoding::{Coding, Encoding};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::session::{Grant, Session, SessionError};
-use thiserror::Error;
 
 use crate::model::Model;
 use crate::options::{MethodOption, Options};
-use crate::plan::{Plan, PlanError, PrivacyClaim};
+use crate::plan::{PlanError, PrivacyClaim};
+use crate::prepared_fit::PreparedFit;
 
 /// Every method, in the order in which help texts list them.
 pub const ALL: [&dyn Method; 8] = [
@@ -48,7 +45,7 @@ pub trait Method: Sync {
     ///
     /// # Errors
     /// [`PlanError`] names the flag or the part of the schema to change.
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError>;
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError>;
 }
 
 /// What somebody wants fitted. Everything here is public.
@@ -64,52 +61,6 @@ pub struct FitRequest<'a> {
     pub options: &'a Options,
 }
 
-/// A fit that is planned and can be paid for.
-pub trait PreparedFit {
-    /// What will be asked.
-    fn plan(&self) -> &Plan;
-
-    /// The same, to write down why it was chosen.
-    fn plan_mut(&mut self) -> &mut Plan;
-
-    /// The map from rows to columns of the first question that needs one, if it is known before anything is released.
-    fn encoding(&self) -> Option<&Arc<Encoding>>;
-
-    /// Fits the model. `grants` pays for the plan's releases in order; `progress` is told each finished release.
-    ///
-    /// # Errors
-    /// [`FitError`] when a release fails; what was charged stays charged.
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError>;
-}
-
-/// A paid fit that did not come to an end.
-#[derive(Debug, Error)]
-pub enum FitError {
-    /// A release failed.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The computation on released values failed.
-    #[error("the releases were made and charged, but no model could be computed from them: {0}")]
-    Numeric(String),
-}
-
-/// What a method hands back: weights of the encoded columns, and the encoding that they belong to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fitted {
-    /// Public map from rows to columns.
-    pub encoding: Arc<Encoding>,
-    /// One weight a column, the intercept first; output after output: one for a number or two classes, else one a class.
-    /// A score of a number is on the scale that maps the target's bounds onto `[-1, 1]`.
-    pub weights: Vec<f64>,
-    /// Covariance of the weights, row after row, where the method knows it.
-    pub covariance: Option<Vec<f64>>,
-}
-
 /// Looks a method up by its name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Method> {
@@ -120,10 +71,7 @@ pub fn by_name(name: &str) -> Option<&'static dyn Method> {
 ///
 /// # Errors
 /// [`PlanError`] names the flag or the part of the schema to change.
-pub fn prepare(
-    named: Option<&'static dyn Method>,
-    request: &FitRequest<'_>,
-) -> Result<Box<dyn PreparedFit>, PlanError> {
+pub fn prepare(named: Option<&'static dyn Method>, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
     let (method, reason) = match named {
         Some(method) => (method, None),
         None => {
@@ -132,9 +80,7 @@ pub fn prepare(
         }
     };
     request.options.check(method.name(), method.options())?;
-    let mut prepared = method.prepare(request)?;
-    prepared.plan_mut().reason = reason;
-    Ok(prepared)
+    Ok(method.prepare(request)?.because(reason))
 }
 
 /// Products of a row with itself that `walr` can work through in reasonable time: `rows · columns²`.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use reticent_core::adjacency::Adjacency;
 use reticent_core::encoding::{Coding, Column, Encoding, NormRule};
-use reticent_core::minimum::{L2_BITS, Minimum, MinimumQuery, UnusableLabel, row_length};
+use reticent_core::minimum::{L2_BITS, Minimum, UnusableLabel, row_length};
 use reticent_core::query::{Map, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::session::{Grant, Session};
 
-use crate::method::{FitError, FitRequest, Fitted, PreparedFit, outputs, start_weights};
+use crate::method::{FitRequest, outputs, start_weights};
 use crate::plan::{Expectation, Plan, PlanError};
+use crate::prepared_fit::{Fitted, PreparedFit};
 
 /// A request for a minimum that fits the schema.
 pub(crate) struct CheckedMinimum {
@@ -72,6 +72,15 @@ impl CheckedMinimum {
         Ok(QueryShape::new(Map::Minimum(minimum), schema.privacy().unit.clone(), schema.privacy().rows_max)?)
     }
 
+    /// The fit that is the one release of `plan`.
+    pub(crate) fn prepared(self, plan: Plan) -> PreparedFit {
+        let Self { encoding, centre, .. } = self;
+        PreparedFit::new(plan, Some(encoding.clone()), move |releases| {
+            let released = releases.minimum(0, &encoding, &centre)?;
+            Ok(Fitted { encoding: encoding.clone(), weights: released.values(), covariance: None })
+        })
+    }
+
     /// The figures that a plan tells. `noise`: standard deviation of one weight of the answer, for rows of norm 1.
     pub(crate) fn expectations(&self, minimum: Minimum, noise: f64) -> Vec<Expectation> {
         let length = row_length(&self.encoding);
@@ -92,41 +101,6 @@ impl CheckedMinimum {
                 meaning: "standard deviation, in encoded units; a linear term's effect comes on top".to_owned(),
             },
         ]
-    }
-}
-
-/// A fit that is one release of a minimum.
-pub(crate) struct PreparedMinimum {
-    pub(crate) checked: CheckedMinimum,
-    pub(crate) plan: Plan,
-}
-
-impl PreparedFit for PreparedMinimum {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        Some(&self.checked.encoding)
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let [release] = &self.plan.releases[..] else { panic!("the plan of a minimum has one release") };
-        let query = MinimumQuery::new(release.shape.clone(), self.checked.encoding.clone(), &self.checked.centre)
-            .expect("the plan was made with this encoding");
-        let grant = grants.into_iter().next().expect("the plan pays for the minimum");
-        let released = session.release_minimum(grant, &query)?;
-        progress();
-        Ok(Fitted { encoding: self.checked.encoding.clone(), weights: released.values(), covariance: None })
     }
 }
 

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::certificate::Certificate;
-use crate::method::Fitted;
+use crate::prepared_fit::Fitted;
 
 /// Version of the model file that this software writes and reads.
 pub const MODEL_VERSION: u32 = 2;

@@ -19,9 +19,10 @@ use reticent_core::query::{PARTY_STEPS, VoteRule};
 use reticent_core::schema::TargetKind;
 
 pub use self::auxiliary::{Auxiliary, AuxiliaryError};
-use crate::method::{FitRequest, PreparedFit};
+use crate::method::FitRequest;
 use crate::options::MethodOption;
 use crate::plan::{PlanError, declared_public};
+use crate::prepared_fit::PreparedFit;
 
 /// How votes become a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +103,7 @@ const NORM: MethodOption = MethodOption {
 ///
 /// # Errors
 /// [`PlanError`] names the flag or the part of the schema to change.
-pub fn prepare(combiner: Combiner, request: &PartyRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+pub fn prepare(combiner: Combiner, request: &PartyRequest<'_>) -> Result<PreparedFit, PlanError> {
     if let TargetKind::Bounds { .. } = request.fit.schema.target().kind {
         let found = "bounds; parties vote on classes".to_owned();
         return Err(PlanError::Target { method: combiner.name(), fits: "two or more classes", found });

@@ -10,8 +10,9 @@ use reticent_math::logistic_newton::{self, NewtonError};
 use reticent_math::softmax_regression;
 use thiserror::Error;
 
-use crate::method::{Fitted, outputs};
+use crate::method::outputs;
 use crate::model::{Model, transformed_bounds};
+use crate::prepared_fit::Fitted;
 
 /// Ridge on the summed loss, in unit-scaled columns: makes collinear one-hot columns unique, too little to matter otherwise.
 const RIDGE: f64 = 0.001;

@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let mut ledger = LedgerFile::open_or_create(&ledger_path, &[schema.relation()].into())?;
     let engine = MemoryEngine::new(read_private(open_private(&files.training, &schema)?, &schema)?);
     let prepared = plan::plan(&request, &schema)?;
-    let private = fit::fit(&engine, &data_name(&files.training), prepared.as_ref(), &schema, &mut ledger)?;
+    let private = fit::fit(&engine, &data_name(&files.training), &prepared, &schema, &mut ledger)?;
     OutputFile::create(&files.model)?.write_and_finish(&private.to_json())?;
     // The demo's table is public.
     let training = read_public(&files.training, &schema)?;

@@ -10,8 +10,8 @@ use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_fit::certificate::{Certificate, LedgerReference};
-use reticent_fit::method::PreparedFit;
 use reticent_fit::model::Model;
+use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
 use super::{data_name, ledger_beside, plan, read_schema, read_with_ledger};
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     let schema = read_schema(&arguments.request.schema)?;
     let prepared = plan::plan(&arguments.request, &schema)?;
     let (engine, mut ledger) = read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref())?;
-    let model = fit(&engine, &data_name(&arguments.data), prepared.as_ref(), &schema, &mut ledger)?;
+    let model = fit(&engine, &data_name(&arguments.data), &prepared, &schema, &mut ledger)?;
 
     let request = &arguments.request;
     write_and_report(out, &arguments.out, &model, &ledger, request.delta, arguments.json)
@@ -81,7 +81,7 @@ pub(super) fn write_and_report(
 pub(super) fn fit(
     engine: &MemoryEngine,
     data: &str,
-    prepared: &dyn PreparedFit,
+    prepared: &PreparedFit,
     schema: &Schema,
     ledger: &mut LedgerFile,
 ) -> Result<Model, Failure> {
@@ -95,7 +95,7 @@ pub(super) fn fit(
 pub(super) fn pay_and_fit(
     engine: &dyn Engine,
     data: &str,
-    prepared: &dyn PreparedFit,
+    prepared: &PreparedFit,
     schema: &Schema,
     ledger: &mut LedgerFile,
 ) -> Result<Model, Failure> {
@@ -103,9 +103,8 @@ pub(super) fn pay_and_fit(
     let paid = plan.request(data, schema);
 
     let mut session = Session::open(engine, ledger, schema.relation())?;
-    let grants = session.pay(&paid)?;
-    let bar = progress::passes(grants.len() as u64);
-    let fitted = prepared.fit(&mut session, grants, &mut || bar.inc(1))?;
+    let bar = progress::passes(plan.releases.iter().map(|release| u64::from(release.times)).sum());
+    let fitted = prepared.fit(&mut session, &paid, &mut || bar.inc(1))?;
     bar.finish_and_clear();
     drop(session);
 

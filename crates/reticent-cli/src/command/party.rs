@@ -9,10 +9,11 @@ use reticent_curator::party_votes::{
 };
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
-use reticent_fit::method::{self, PreparedFit};
+use reticent_fit::method;
 use reticent_fit::options::Options;
 use reticent_fit::party::{self, Auxiliary, Combiner, local};
 use reticent_fit::plan::PrivacyClaim;
+use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
 use super::{data_name, fit, ledger_beside, read_schema};
@@ -110,7 +111,7 @@ fn read_roster(place: &Path) -> Result<Roster, Failure> {
     Roster::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
 }
 
-fn prepare(request: &PartyRequest, question: &Question, roster: &Roster) -> Result<Box<dyn PreparedFit>, Failure> {
+fn prepare(request: &PartyRequest, question: &Question, roster: &Roster) -> Result<PreparedFit, Failure> {
     let combiner = Combiner::ALL.into_iter().find(|combiner| combiner.name() == request.combiner);
     let combiner = combiner.expect("the parser knows the names");
     let given = [("penalty", &request.penalty), ("norm", &request.norm)];
@@ -159,7 +160,7 @@ fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
         None => LedgerFile::open_or_create(&beside, &[relation].into())?,
     };
     let data = data_name(&request.parties);
-    let model = fit::pay_and_fit(&votes, &data, prepared.as_ref(), &question.schema, &mut ledger)?;
+    let model = fit::pay_and_fit(&votes, &data, &prepared, &question.schema, &mut ledger)?;
     fit::write_and_report(out, &arguments.out, &model, &ledger, request.delta, arguments.json)
 }
 

@@ -2,8 +2,9 @@
 
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_fit::method::{self, PreparedFit};
+use reticent_fit::method;
 use reticent_fit::plan::PrivacyClaim;
+use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
 use super::{fit_public, read_model, read_schema};
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
 }
 
 /// Plans a fit and checks its parameters, reading the start model or the public table only.
-pub(super) fn plan(request: &FitRequest, schema: &Schema) -> Result<Box<dyn PreparedFit>, Failure> {
+pub(super) fn plan(request: &FitRequest, schema: &Schema) -> Result<PreparedFit, Failure> {
     let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);
     let init = match (&request.init, &request.public_data) {
         (Some(model), _) => Some(read_model(model)?),

@@ -15,16 +15,16 @@ use std::sync::Arc;
 
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX};
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{ProductTarget, QueryShape, SumQuery};
+use reticent_core::query::{ProductTarget, QueryShape};
 use reticent_core::schema::TargetKind;
-use reticent_core::session::{Grant, Session};
 use reticent_math::quadratic_repair::{Repair, minimise};
 
-use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use super::{FitRequest, Method, start_weights};
 use crate::column_scaling::{from_bounds, unit_cube};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_pure_release, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "functional";
@@ -85,7 +85,7 @@ impl Method for Functional {
         ]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let (schema, options) = (request.schema, request.options);
         let logistic = match &schema.target().kind {
             TargetKind::Bounds { .. } => false,
@@ -168,7 +168,9 @@ impl Method for Functional {
             Some("regularise") => RepairRule::AsPublished,
             Some(_) | None => RepairRule::Spectral,
         };
-        Ok(Box::new(Prepared { plan, encoding: Arc::new(encoding), norm_bound, start, logistic, repair }))
+        let encoding = Arc::new(encoding);
+        let fit = Fit { encoding: encoding.clone(), norm_bound, start, logistic, repair };
+        Ok(PreparedFit::new(plan, Some(encoding), move |releases| fit.run(releases)))
     }
 }
 
@@ -180,8 +182,7 @@ enum RepairRule {
     Trim,
 }
 
-struct Prepared {
-    plan: Plan,
+struct Fit {
     encoding: Arc<Encoding>,
     norm_bound: f64,
     start: Vec<f64>,
@@ -189,32 +190,10 @@ struct Prepared {
     repair: RepairRule,
 }
 
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        Some(&self.encoding)
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let [planned] = &self.plan.releases[..] else { panic!("the plan of {NAME} has one release") };
-        let grant = grants.into_iter().next().expect("the plan pays for its release");
-        let query = SumQuery::new(planned.shape.clone(), self.encoding.clone(), PassWeights::none())
-            .expect("the plan was made with this encoding");
-        let released = session.release(grant, &query)?;
-        progress();
-        let gram = GramRelease::of(&released, &planned.shape, &self.encoding);
+impl Fit {
+    fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let released = releases.sum(0, &self.encoding, PassWeights::none())?;
+        let gram = GramRelease::of(&released, &releases.planned(0).shape, &self.encoding);
 
         // w'G w - 2 t·w for numbers; eight times the logistic quadratic is w'G w - 2 (2 t)·w.
         let times = if self.logistic { 2.0 } else { 1.0 };

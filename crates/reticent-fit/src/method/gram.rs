@@ -13,21 +13,21 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::adjacency::{PrivacyUnit, Relation};
 use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{COUNT_STEP, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::query::{COUNT_STEP, Map, ProductTarget, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::session::{Grant, Session};
 use reticent_math::gram_regression::{GramNoise, NoisyGram, posterior};
 
-use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use super::{FitRequest, Method, start_weights};
 use crate::column_scaling::{from_bounds, from_marginals};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::model::Model;
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "gram";
@@ -68,7 +68,7 @@ impl Method for Gram {
         ]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let schema = request.schema;
         if let TargetKind::Classes(classes) = &schema.target().kind {
             let found = format!("{} classes", classes.len());
@@ -100,13 +100,15 @@ impl Method for Gram {
             start_weights(init, schema, &encoding)?;
         }
         let plan = plan(request, &encoding, norm_bound)?;
-        Ok(Box::new(Prepared {
-            plan,
+        let encoding = Arc::new(encoding);
+        let fit = Fit {
             schema: schema.clone(),
             init: request.init.cloned(),
-            encoding: Arc::new(encoding),
+            encoding: encoding.clone(),
             norm_bound,
-        }))
+            mu: request.claim.mu,
+        };
+        Ok(PreparedFit::new(plan, Some(encoding), move |releases| fit.run(releases)))
     }
 }
 
@@ -138,58 +140,32 @@ fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) 
     Ok(Plan { method: NAME, claim: claim.clone(), releases, public, expectations, reason: None })
 }
 
-struct Prepared {
-    plan: Plan,
+struct Fit {
     schema: Schema,
     init: Option<Model>,
     /// Of the Gram release; before marginals are known, one with the same columns.
     encoding: Arc<Encoding>,
     /// Bound on the norm of rows that are shortened; `None` where each row is divided by its own norm.
     norm_bound: Option<f64>,
+    /// Of the whole claim.
+    mu: f64,
 }
 
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        Some(&self.encoding)
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let mut grants = grants.into_iter();
-        let mut release = |planned: &PlannedRelease, encoding: &Arc<Encoding>| {
-            let query = SumQuery::new(planned.shape.clone(), encoding.clone(), PassWeights::none())
-                .expect("the plan was made with these columns");
-            let released = session.release(grants.next().expect("the plan pays for each release"), &query)?;
-            progress();
-            Ok::<_, FitError>(released)
+impl Fit {
+    fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let last = releases.count() - 1;
+        let encoding = if last == 0 {
+            self.encoding.clone()
+        } else {
+            let released = releases.sum(0, &self.encoding, PassWeights::none())?;
+            let noise = released.noise_standard_deviation;
+            let values = released.values();
+            let rows = declared_rows(&self.schema).unwrap_or(values[0]).max(noise).max(1.0);
+            let signal = rows * effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
+            Arc::new(from_marginals(self.encoding.coding().clone(), &values[1..], noise, rows, signal))
         };
-        let (planned, encoding) = match &self.plan.releases[..] {
-            [gram] => (gram, self.encoding.clone()),
-            [marginals, gram] => {
-                let released = release(marginals, &self.encoding)?;
-                let noise = released.noise_standard_deviation;
-                let values = released.values();
-                let rows = declared_rows(&self.schema).unwrap_or(values[0]).max(noise).max(1.0);
-                let signal = rows * effective_mu(gram, &self.plan);
-                let coding = self.encoding.coding().clone();
-                (gram, Arc::new(from_marginals(coding, &values[1..], noise, rows, signal)))
-            }
-            releases => panic!("the plan of {NAME} has one or two releases, not {}", releases.len()),
-        };
-        let released = release(planned, &encoding)?;
-        let gram = GramRelease::of(&released, &planned.shape, &encoding);
+        let released = releases.sum(last, &encoding, PassWeights::none())?;
+        let gram = GramRelease::of(&released, &releases.planned(last).shape, &encoding);
 
         // Weights of lattice rows: those of encoded columns times the bound that stands for norm 1.
         let unit = self.norm_bound.unwrap_or(1.0);
@@ -219,7 +195,7 @@ impl PreparedFit for Prepared {
     }
 }
 
-impl Prepared {
+impl Fit {
     /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.
     fn rows(&self, gram: &GramRelease, encoding: &Encoding) -> Option<f64> {
         let bound = self.norm_bound?;
@@ -244,11 +220,11 @@ fn declared_rows(schema: &Schema) -> Option<f64> {
 }
 
 /// `mu` of the whole fit, divided by how much larger the sensitivity is than under add-remove of one row.
-fn effective_mu(gram: &PlannedRelease, plan: &Plan) -> f64 {
-    let sensitivity = gram.shape.sensitivity(&plan.claim.relation).expect("planned with a finite sensitivity");
+fn effective_mu(gram: &PlannedRelease, relation: &Relation, mu: f64) -> f64 {
+    let sensitivity = gram.shape.sensitivity(relation).expect("planned with a finite sensitivity");
     let one_row = [MULTIPLIERS.diagonal, MULTIPLIERS.cross, MULTIPLIERS.square].map(|one| f64::from(one).powi(2));
     let one_row = one_row.iter().sum::<f64>().sqrt() * f64::from(LATTICE_NORM_MAX).powi(2);
-    plan.claim.mu * one_row / (sensitivity.get() as f64).sqrt()
+    mu * one_row / (sensitivity.get() as f64).sqrt()
 }
 
 fn expectations(schema: &Schema, releases: &[PlannedRelease], norm_bound: Option<f64>) -> Vec<Expectation> {

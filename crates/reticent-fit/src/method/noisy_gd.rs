@@ -22,15 +22,15 @@ use std::sync::Arc;
 use reticent_core::adjacency::Adjacency;
 use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX, SumQuery};
+use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::session::{Grant, Session};
 
 use self::released_marginals::{ClassCounts, ReleasedMarginals};
-use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
@@ -82,10 +82,12 @@ impl Method for NoisyGd {
         ]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let checked = Checked::new(request)?;
         let plan = plan(&checked, request)?;
-        Ok(Box::new(Prepared { checked, plan, schema: request.schema.clone(), init: request.init.cloned() }))
+        let plain = checked.plain.clone();
+        let fit = Fit { checked, schema: request.schema.clone(), init: request.init.cloned() };
+        Ok(PreparedFit::new(plan, Some(plain), move |releases| fit.run(releases)))
     }
 }
 
@@ -240,51 +242,24 @@ fn expectations(checked: &Checked, schema: &Schema, count_noise: f64, gradient_n
     expectations
 }
 
-struct Prepared {
+struct Fit {
     checked: Checked,
-    plan: Plan,
     schema: Schema,
     init: Option<Model>,
 }
 
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        Some(&self.checked.plain)
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let Self { checked, plan, schema, init } = self;
-        let mut grants = grants.into_iter();
-        let mut ask = |place: usize, encoding: &Arc<Encoding>, weights| {
-            let query = SumQuery::new(plan.releases[place].shape.clone(), encoding.clone(), weights)
-                .expect("the plan was made with this coding");
-            let released = session.release(grants.next().expect("the plan pays for it"), &query);
-            progress();
-            released
-        };
-
-        let counted = ask(0, &checked.plain, PassWeights::none())?;
-        let marginals = ask(1, &checked.plain, PassWeights::none())?;
+impl Fit {
+    fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let Self { checked, schema, init } = self;
+        let counted = releases.sum(0, &checked.plain, PassWeights::none())?;
+        let marginals = releases.sum(1, &checked.plain, PassWeights::none())?;
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
         counts.add(&marginals.values()[..classes], marginals.noise_standard_deviation);
         let declared = (schema.privacy().unit.rows_max() == 1).then_some(schema.privacy().rows).flatten();
         let rows = counts.rows(declared);
 
-        let gradient = &plan.releases[2];
+        let gradient = releases.planned(2);
         let passes = gradient.times;
         let signal = rows * f64::from(passes).sqrt() / (gradient.noise_scale.get() as f64 * gradient_step());
         let noise = marginals.noise_standard_deviation / rows;
@@ -313,15 +288,15 @@ impl PreparedFit for Prepared {
         let step = descent(signal, scaled.row_norm, checked.curvature(), passes);
         let mut descent = HeavyBall::from(start.clone(), columns, step / rows, checked.l2, passes);
         for _ in 0..passes {
-            let released = ask(2, &encoding, PassWeights::quantise(&descent.weights))?;
+            let released = releases.sum(2, &encoding, PassWeights::quantise(&descent.weights))?;
             descent.follow(&released.values());
         }
         let mut weights = descent.mean();
 
-        if plan.releases.len() == 4 {
+        if releases.count() == 4 {
             let mut change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
             let intercept_change = std::mem::replace(&mut change[0], 0.0);
-            let checked_signal = ask(3, &encoding, PassWeights::quantise(&change))?;
+            let checked_signal = releases.sum(3, &encoding, PassWeights::quantise(&change))?;
             let cells = checked_signal.values();
             let cell_noise = checked_signal.noise_standard_deviation;
             let predicted = scaled.score_deviation(&change);

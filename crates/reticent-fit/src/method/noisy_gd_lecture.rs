@@ -16,13 +16,13 @@ use std::sync::Arc;
 use reticent_core::encoding::{Coding, Column, Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{GRADIENT_NORM_MAX, Loss, Map, QueryShape, SLOPE_MAX, SumQuery};
+use reticent_core::query::{GRADIENT_NORM_MAX, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::session::{Grant, Session};
 
-use super::{FitError, FitRequest, Fitted, Method, PreparedFit, outputs, start_weights};
+use super::{FitRequest, Method, outputs, start_weights};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd-lecture";
@@ -63,7 +63,7 @@ impl Method for NoisyGdLecture {
         ]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let schema = request.schema;
         let classes = classes_of(NAME, schema)?;
         let rows = declared_rows(NAME, schema)?;
@@ -111,49 +111,28 @@ impl Method for NoisyGdLecture {
             expectations: expectations(&theorem, &rounding, norm_bound, schema),
             reason: None,
         };
-        Ok(Box::new(Prepared { plan, encoding: Arc::new(encoding), start, rows, theorem }))
+        let encoding = Arc::new(encoding);
+        let fit = Fit { encoding: encoding.clone(), start, rows, theorem };
+        Ok(PreparedFit::new(plan, Some(encoding), move |releases| fit.run(releases)))
     }
 }
 
-struct Prepared {
-    plan: Plan,
+struct Fit {
     encoding: Arc<Encoding>,
     start: Vec<f64>,
     rows: f64,
     theorem: Theorem,
 }
 
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        Some(&self.encoding)
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let gradient = &self.plan.releases[0];
-        let mut grants = grants.into_iter();
+impl Fit {
+    fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let passes = releases.planned(0).times;
         let mean_gradient = |weights: &[f64]| {
-            let grant = grants.next().expect("the plan pays for every pass");
-            let query = SumQuery::new(gradient.shape.clone(), self.encoding.clone(), PassWeights::quantise(weights))
-                .expect("the plan was made with this encoding");
-            let released = session.release(grant, &query)?;
-            progress();
+            let released = releases.sum(0, &self.encoding, PassWeights::quantise(weights))?;
             Ok::<_, FitError>(released.values().into_iter().map(|sum| sum / self.rows).collect())
         };
         let Theorem { radius, .. } = self.theorem;
-        let weights = projected_mean(&self.start, radius, self.theorem.step(), gradient.times, mean_gradient)?;
+        let weights = projected_mean(&self.start, radius, self.theorem.step(), passes, mean_gradient)?;
         Ok(Fitted { encoding: self.encoding.clone(), weights, covariance: None })
     }
 }

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{GRADIENT_NORM_MAX, Map, QueryShape, SumQuery};
-use reticent_core::session::{Grant, Session};
+use reticent_core::query::{GRADIENT_NORM_MAX, Map, QueryShape};
 
 use super::noisy_gd_lecture::{classes_of, declared_rows, encoding};
-use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use super::{FitRequest, Method, start_weights};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, PrivacyClaim, declared_public, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd-slides";
@@ -71,7 +71,7 @@ impl Method for NoisyGdSlides {
         ]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let schema = request.schema;
         let classes = classes_of(NAME, schema)?;
         if classes != 2 {
@@ -126,48 +126,27 @@ impl Method for NoisyGdSlides {
             Some(model) => start_weights(model, schema, &encoding)?,
             None => vec![0.0; columns],
         };
-        Ok(Box::new(Prepared { plan, encoding: Arc::new(encoding), start, rows, learning_rate }))
+        let encoding = Arc::new(encoding);
+        let fit = Fit { encoding: encoding.clone(), start, rows, learning_rate };
+        Ok(PreparedFit::new(plan, Some(encoding), move |releases| fit.run(releases)))
     }
 }
 
-struct Prepared {
-    plan: Plan,
+struct Fit {
     encoding: Arc<Encoding>,
     start: Vec<f64>,
     rows: f64,
     learning_rate: f64,
 }
 
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        Some(&self.encoding)
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let gradient = &self.plan.releases[0];
-        let mut grants = grants.into_iter();
+impl Fit {
+    fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let passes = releases.planned(0).times;
         let mean_gradient = |weights: &[f64]| {
-            let grant = grants.next().expect("the plan pays for every pass");
-            let query = SumQuery::new(gradient.shape.clone(), self.encoding.clone(), PassWeights::quantise(weights))
-                .expect("the plan was made with this encoding");
-            let released = session.release(grant, &query)?;
-            progress();
+            let released = releases.sum(0, &self.encoding, PassWeights::quantise(weights))?;
             Ok::<_, FitError>(released.values().into_iter().map(|sum| sum / self.rows).collect())
         };
-        let weights = last_iterate(&self.start, self.learning_rate, gradient.times, mean_gradient)?;
+        let weights = last_iterate(&self.start, self.learning_rate, passes, mean_gradient)?;
         Ok(Fitted { encoding: self.encoding.clone(), weights, covariance: None })
     }
 }

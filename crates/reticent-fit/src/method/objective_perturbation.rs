@@ -13,10 +13,11 @@ use reticent_core::adjacency::Adjacency;
 use reticent_core::minimum::{ANSWER_BITS, PERTURBATION_BITS};
 use std::num::NonZeroU32;
 
-use super::{FitRequest, Method, PreparedFit};
-use crate::minimum::{CheckedMinimum, PreparedMinimum};
+use super::{FitRequest, Method};
+use crate::minimum::CheckedMinimum;
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::prepared_fit::PreparedFit;
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "objective-perturbation";
@@ -46,10 +47,10 @@ impl Method for ObjectivePerturbation {
         }]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let checked = CheckedMinimum::new(NAME, request)?;
         let plan = plan(&checked, request)?;
-        Ok(Box::new(PreparedMinimum { checked, plan }))
+        Ok(checked.prepared(plan))
     }
 }
 

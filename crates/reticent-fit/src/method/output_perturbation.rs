@@ -12,10 +12,11 @@ use std::num::NonZeroU32;
 use reticent_core::adjacency::Adjacency;
 use reticent_core::minimum::ANSWER_BITS;
 
-use super::{FitRequest, Method, PreparedFit};
-use crate::minimum::{CheckedMinimum, PreparedMinimum};
+use super::{FitRequest, Method};
+use crate::minimum::CheckedMinimum;
 use crate::options::MethodOption;
 use crate::plan::{Plan, PlanError, declared_public, plan_release};
+use crate::prepared_fit::PreparedFit;
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "output-perturbation";
@@ -45,10 +46,10 @@ impl Method for OutputPerturbation {
         }]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let checked = CheckedMinimum::new(NAME, request)?;
         let plan = plan(&checked, request)?;
-        Ok(Box::new(PreparedMinimum { checked, plan }))
+        Ok(checked.prepared(plan))
     }
 }
 

@@ -17,18 +17,18 @@ use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
-use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::query::{Map, ProductTarget, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::session::{Grant, Session};
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
 use reticent_math::optimal_covariance::longest_row;
 use reticent_math::public_design::{self, Curvature};
 use reticent_math::released_gradient::{self, Descent};
 use reticent_math::{Mat, MatRef};
 
-use super::{FitError, FitRequest, Fitted, Method, PreparedFit, start_weights};
+use super::{FitRequest, Method, start_weights};
 use crate::options::{MethodOption, Options};
 use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "walr";
@@ -96,10 +96,12 @@ impl Method for Walr {
         ]
     }
 
-    fn prepare(&self, request: &FitRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+    fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let checked = Checked::new(request)?;
         let plan = plan(&checked, request)?;
-        Ok(Box::new(Prepared { checked, plan }))
+        // Only the sum of squares goes over the encoded rows.
+        let encoding = (plan.releases.len() > 1).then(|| checked.encoding.clone());
+        Ok(PreparedFit::new(plan, encoding, move |releases| run(&checked, releases)))
     }
 }
 
@@ -191,7 +193,7 @@ pub fn product_map(model: ResponseModel, columns: u32) -> Map {
 /// A pure function of public values: privacy needs only the norms, which [`PublicMatrix`] checks.
 ///
 /// # Errors
-/// [`FitError::Numeric`] when the features are empty or not finite.
+/// [`FitError::PublicFeatures`] when the features are empty or not finite.
 pub fn public_matrix(
     features: &PublicFeatures,
     model: ResponseModel,
@@ -208,7 +210,7 @@ pub fn public_matrix(
             };
             let noise = noise_scale / (f64::from(MATRIX_NORM_MAX) * label_unit(model));
             let precision = Prior::new(rows, model, None).precision(effect);
-            let map = public_design::fit(rows, curvature, noise, precision.as_ref()).map_err(numeric)?;
+            let map = public_design::fit(rows, curvature, noise, precision.as_ref()).map_err(unfit)?;
             (map.integer_rows(rows), map.outputs())
         }
         Settings::Descent(_) => {
@@ -221,7 +223,7 @@ pub fn public_matrix(
         values.extend_from_slice(row);
         values.resize(values.len() + features.columns - outputs, 0);
     }
-    PublicMatrix::new(features.columns, values).map_err(numeric)
+    PublicMatrix::new(features.columns, values).map_err(unfit)
 }
 
 /// What was released about the labels.
@@ -314,6 +316,10 @@ fn matrix_of(features: &PublicFeatures) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(&features.values, features.rows(), features.columns)
 }
 
+fn unfit(error: impl std::fmt::Display) -> FitError {
+    FitError::PublicFeatures(error.to_string())
+}
+
 fn numeric(error: impl std::fmt::Display) -> FitError {
     FitError::Numeric(error.to_string())
 }
@@ -394,59 +400,25 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     })
 }
 
-struct Prepared {
-    checked: Checked,
-    plan: Plan,
-}
+/// Public work first, then the releases, then the estimate.
+fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+    let features = releases.public_features()?;
+    let noise_scale = releases.planned(0).noise_scale.get() as f64;
+    let matrix = Arc::new(public_matrix(&features, checked.model, &checked.settings, noise_scale)?);
+    let sums = releases.product(0, &matrix)?;
 
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
+    let mut square = None;
+    if releases.count() > 1 {
+        let released = releases.sum(1, &checked.encoding, PassWeights::none())?;
+        let unit = label_unit(checked.model).powi(2);
+        square = released
+            .values()
+            .last()
+            .map(|value| Noisy { value: value / unit, noise: released.noise_standard_deviation / unit });
     }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        // Only the sum of squares goes over the encoded rows.
-        (self.plan.releases.len() > 1).then_some(&self.checked.encoding)
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let Self { checked, plan } = self;
-        let features =
-            session.public_features()?.expect("planned for label adjacency, where alone the sum has a price");
-        let mut grants = grants.into_iter();
-        let product = &plan.releases[0];
-        let noise_scale = product.noise_scale.get() as f64;
-        let matrix = Arc::new(public_matrix(&features, checked.model, &checked.settings, noise_scale)?);
-        let query =
-            SumQuery::of_matrix(product.shape.clone(), matrix.clone()).expect("the plan was made for such a matrix");
-        let sums = session.release(grants.next().expect("the plan pays for the sum"), &query)?;
-        progress();
-
-        let mut square = None;
-        if let Some(planned) = plan.releases.get(1) {
-            let query = SumQuery::new(planned.shape.clone(), checked.encoding.clone(), PassWeights::none())
-                .expect("the plan was made with this encoding");
-            let released = session.release(grants.next().expect("the plan pays for the sum of squares"), &query)?;
-            let unit = label_unit(checked.model).powi(2);
-            square = released
-                .values()
-                .last()
-                .map(|value| Noisy { value: value / unit, noise: released.noise_standard_deviation / unit });
-            progress();
-        }
-        let values = sums.values();
-        let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, square };
-        let (weights, covariance) =
-            estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
-        Ok(Fitted { encoding: checked.encoding.clone(), weights, covariance })
-    }
+    let values = sums.values();
+    let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, square };
+    let (weights, covariance) =
+        estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
+    Ok(Fitted { encoding: checked.encoding.clone(), weights, covariance })
 }

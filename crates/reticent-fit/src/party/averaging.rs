@@ -7,27 +7,17 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::encoding::Encoding;
-use reticent_core::public_matrix::PublicMatrix;
-use reticent_core::query::{Map, PARTY_STEPS, QueryShape, SumQuery};
-use reticent_core::session::{Grant, Session};
+use reticent_core::query::{Map, PARTY_STEPS, QueryShape};
 
 use super::{Combiner, PartyRequest, penalty_steps, public};
-use crate::method::{FitError, Fitted, PreparedFit, outputs};
+use crate::method::outputs;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
+use crate::prepared_fit::{Fitted, PreparedFit};
 
 const NAME: &str = Combiner::Averaging.name();
 
-struct Prepared {
-    plan: Plan,
-    encoding: Arc<Encoding>,
-    matrix: Arc<PublicMatrix>,
-    /// What a released weight is divided by: the number of parties times the largest norm of a row.
-    divisor: f64,
-}
-
 /// Plans the one release.
-pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanError> {
     let (schema, claim, auxiliary) = (request.fit.schema, request.fit.claim, request.auxiliary);
     let steps = f64::from(PARTY_STEPS);
     let penalty = penalty_steps(request)?;
@@ -58,35 +48,12 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<Box<dyn PreparedFit>
         reason: None,
     };
     let matrix = Arc::new(auxiliary.unit_rows());
+    // The sum becomes a mean, of weights for rows in their own units.
     let divisor = parties * auxiliary.largest_norm();
-    Ok(Box::new(Prepared { plan, encoding: auxiliary.encoding().clone(), matrix, divisor }))
-}
-
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        None
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let grant = grants.into_iter().next().expect("the plan pays for one release");
-        let query = SumQuery::of_matrix(self.plan.releases[0].shape.clone(), self.matrix.clone())
-            .expect("the plan was made with this matrix");
-        let released = session.release(grant, &query)?;
-        progress();
-        let weights = released.values().into_iter().map(|weight| weight / self.divisor).collect();
-        Ok(Fitted { encoding: self.encoding.clone(), weights, covariance: None })
-    }
+    let encoding = auxiliary.encoding().clone();
+    Ok(PreparedFit::new(plan, None, move |releases| {
+        let released = releases.product(0, &matrix)?;
+        let weights = released.values().into_iter().map(|weight| weight / divisor).collect();
+        Ok(Fitted { encoding: encoding.clone(), weights, covariance: None })
+    }))
 }

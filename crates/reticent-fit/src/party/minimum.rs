@@ -6,24 +6,15 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::encoding::Encoding;
-use reticent_core::public_matrix::PublicMatrix;
-use reticent_core::query::{MINIMUM_STEPS, Map, PARTY_STEPS, QueryShape, SumQuery, VoteRule};
-use reticent_core::session::{Grant, Session};
+use reticent_core::query::{MINIMUM_STEPS, Map, PARTY_STEPS, QueryShape, VoteRule};
 
 use super::{Auxiliary, Combiner, PartyRequest, penalty_steps, public};
-use crate::method::{FitError, Fitted, PreparedFit, outputs};
+use crate::method::outputs;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
-
-struct Prepared {
-    plan: Plan,
-    encoding: Arc<Encoding>,
-    matrix: Arc<PublicMatrix>,
-    largest_norm: f64,
-}
+use crate::prepared_fit::{Fitted, PreparedFit};
 
 /// Plans the one release.
-pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<Box<dyn PreparedFit>, PlanError> {
+pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<PreparedFit, PlanError> {
     let combiner = match rule {
         VoteRule::Majority => Combiner::Majority,
         VoteRule::Soft => Combiner::SoftLabels,
@@ -63,34 +54,10 @@ pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<Box<
     };
     let matrix = Arc::new(auxiliary.unit_rows());
     let largest_norm = auxiliary.largest_norm();
-    Ok(Box::new(Prepared { plan, encoding: auxiliary.encoding().clone(), matrix, largest_norm }))
-}
-
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        None
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let grant = grants.into_iter().next().expect("the plan pays for one release");
-        let query = SumQuery::of_matrix(self.plan.releases[0].shape.clone(), self.matrix.clone())
-            .expect("the plan was made with this matrix");
-        let released = session.release(grant, &query)?;
-        progress();
-        let weights = released.values().into_iter().map(|weight| weight / self.largest_norm).collect();
-        Ok(Fitted { encoding: self.encoding.clone(), weights, covariance: None })
-    }
+    let encoding = auxiliary.encoding().clone();
+    Ok(PreparedFit::new(plan, None, move |releases| {
+        let released = releases.product(0, &matrix)?;
+        let weights = released.values().into_iter().map(|weight| weight / largest_norm).collect();
+        Ok(Fitted { encoding: encoding.clone(), weights, covariance: None })
+    }))
 }

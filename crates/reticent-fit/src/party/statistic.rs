@@ -13,22 +13,20 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::encoding::Encoding;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
-use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery, VOTE_STEPS};
-use reticent_core::session::{Grant, Session};
+use reticent_core::query::{Map, ProductTarget, QueryShape, VOTE_STEPS};
 use reticent_math::noise_aware_map::{self, Prior, ResponseModel, Statistic};
 use reticent_math::{Mat, MatRef, whitening};
 
 use super::auxiliary::integer_rows;
 use super::{Auxiliary, Combiner, PartyRequest, public};
-use crate::method::{FitError, Fitted, PreparedFit, outputs};
+use crate::method::outputs;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 const NAME: &str = Combiner::NoisyStatistic.name();
 
-struct Prepared {
-    plan: Plan,
+struct Fit {
     auxiliary: Auxiliary,
     matrix: Arc<PublicMatrix>,
     parties: f64,
@@ -36,7 +34,7 @@ struct Prepared {
 }
 
 /// Plans the one release.
-pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<Box<dyn PreparedFit>, PlanError> {
+pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanError> {
     let (schema, claim, auxiliary) = (request.fit.schema, request.fit.claim, request.auxiliary);
     let outputs = outputs(schema);
     let matrix = Arc::new(whitened_rows(auxiliary)?);
@@ -68,7 +66,8 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<Box<dyn PreparedFit>
         expectations,
         reason: None,
     };
-    Ok(Box::new(Prepared { plan, auxiliary: auxiliary.clone(), matrix, parties, outputs }))
+    let fit = Fit { auxiliary: auxiliary.clone(), matrix, parties, outputs };
+    Ok(PreparedFit::new(plan, None, move |releases| fit.run(releases)))
 }
 
 /// `S^-1/2 x_i` in the basis of S, over the largest norm, as integers.
@@ -81,31 +80,9 @@ fn whitened_rows(auxiliary: &Auxiliary) -> Result<PublicMatrix, PlanError> {
     Ok(integer_rows(whitened.ncols(), &by_row))
 }
 
-impl PreparedFit for Prepared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn plan_mut(&mut self) -> &mut Plan {
-        &mut self.plan
-    }
-
-    fn encoding(&self) -> Option<&Arc<Encoding>> {
-        None
-    }
-
-    fn fit(
-        &self,
-        session: &mut Session<'_>,
-        grants: Vec<Grant>,
-        progress: &mut dyn FnMut(),
-    ) -> Result<Fitted, FitError> {
-        let grant = grants.into_iter().next().expect("the plan pays for one release");
-        let query = SumQuery::of_matrix(self.plan.releases[0].shape.clone(), self.matrix.clone())
-            .expect("the plan was made with this matrix");
-        let released = session.release(grant, &query)?;
-        progress();
-
+impl Fit {
+    fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let released = releases.product(0, &self.matrix)?;
         let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
         let (step, whole) = (1.0 / f64::from(MATRIX_NORM_MAX), f64::from(VOTE_STEPS) * self.parties);
         let sums = released.values();

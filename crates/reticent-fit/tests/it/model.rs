@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
-use reticent_fit::method::Fitted;
 use reticent_fit::model::{Model, ModelError};
+use reticent_fit::prepared_fit::Fitted;
 use reticent_testkit::generate;
 
 use super::table::{Asked, engine, fit, schema};

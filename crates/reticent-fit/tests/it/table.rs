@@ -7,10 +7,11 @@ use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_fit::certificate::{Certificate, LedgerReference};
-use reticent_fit::method::{self, FitRequest, PreparedFit};
+use reticent_fit::method::{self, FitRequest};
 use reticent_fit::model::Model;
 use reticent_fit::options::Options;
 use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
+use reticent_fit::prepared_fit::PreparedFit;
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
@@ -69,7 +70,7 @@ impl<'a> Asked<'a> {
         Self { options: self.options.with(option, value), ..self }
     }
 
-    pub(crate) fn prepare(&self, schema: &Schema, claim: &PrivacyClaim) -> Result<Box<dyn PreparedFit>, PlanError> {
+    pub(crate) fn prepare(&self, schema: &Schema, claim: &PrivacyClaim) -> Result<PreparedFit, PlanError> {
         let request = FitRequest { schema, claim, init: self.init, options: &self.options };
         method::prepare(Some(method::by_name(self.method).expect("a method")), &request)
     }
@@ -86,8 +87,7 @@ pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, asked: &Asked<'_>, eps
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
     let request = plan.request("table", schema);
     let mut session = seeded_session(engine, &mut ledger, schema.relation(), seed).expect("opens");
-    let grants = session.pay(&request).expect("no limit");
-    let fitted = prepared.fit(&mut session, grants, &mut || {}).expect("in memory");
+    let fitted = prepared.fit(&mut session, &request, &mut || {}).expect("in memory");
     drop(session);
     assert_eq!(ledger.charged, std::slice::from_ref(&request), "one charge for the whole fit");
     let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1 });

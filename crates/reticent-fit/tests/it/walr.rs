@@ -4,11 +4,14 @@ use reticent_core::account::gdp;
 use reticent_core::ledger::Request;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
+use reticent_core::session::Session;
 use reticent_core::units::{Delta, Mu};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_fit::model::Model;
 use reticent_fit::plan::PlanError;
+use reticent_fit::prepared_fit::FitError;
+use reticent_testkit::memory_ledger::MemoryLedger;
 
 use super::table::{Asked, claim, fit};
 
@@ -343,6 +346,20 @@ fn adjacencies_under_which_features_are_private_are_refused() {
         let error = Asked::of("walr").prepare(&schema, &claim(schema.relation(), 1.0)).err().expect("no finite bound");
         assert!(matches!(error, PlanError::Adjacency { .. }), "{error}");
     }
+}
+
+#[test]
+fn public_features_that_cannot_be_fitted_cost_nothing() {
+    let schema = super::table::schema("unit = \"row\"\nadjacency = \"label\"");
+    let prepared = Asked::of("walr").prepare(&schema, &claim(schema.relation(), 1.0)).expect("affordable");
+    let empty = MemoryEngine::new(CodedTable::empty(&schema));
+    let mut ledger = MemoryLedger::promising(schema.relation(), None);
+    let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
+    let error = prepared.fit(&mut session, &prepared.plan().request("table", &schema), &mut || {});
+    let error = error.expect_err("no rows");
+    assert!(matches!(error, FitError::PublicFeatures(_)), "{error}");
+    drop(session);
+    assert!(ledger.charged.is_empty());
 }
 
 #[test]

@@ -1,0 +1,175 @@
+//! A fit that is planned and can be paid for: the plan, and a function from its releases to a model.
+
+use std::sync::Arc;
+
+use reticent_core::encoding::Encoding;
+use reticent_core::ledger::{PlannedRelease, Request};
+use reticent_core::minimum::MinimumQuery;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::public_features::PublicFeatures;
+use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::query::SumQuery;
+use reticent_core::session::{Grant, Session, SessionError};
+use reticent_core::sum::Release;
+use thiserror::Error;
+
+use crate::plan::Plan;
+
+/// A fit that is planned and can be paid for.
+pub struct PreparedFit {
+    plan: Plan,
+    encoding: Option<Arc<Encoding>>,
+    compute: Box<Compute>,
+}
+
+/// From the releases of a plan to a model. It sees nothing else of the rows.
+type Compute = dyn Fn(&mut Releases<'_, '_>) -> Result<Fitted, FitError>;
+
+/// A fit that did not come to an end.
+#[derive(Debug, Error)]
+pub enum FitError {
+    /// The payment or a release failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The computation on released values failed.
+    #[error("the releases were made and charged, but no model could be computed from them: {0}")]
+    Numeric(String),
+    /// The computation on public features failed before anything was paid.
+    #[error("the public features do not allow this fit, and nothing was charged: {0}")]
+    PublicFeatures(String),
+}
+
+/// What a method hands back: weights of the encoded columns, and the encoding that they belong to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// Public map from rows to columns.
+    pub encoding: Arc<Encoding>,
+    /// One weight a column, the intercept first; output after output: one for a number or two classes, else one a class.
+    /// A score of a number is on the scale that maps the target's bounds onto `[-1, 1]`.
+    pub weights: Vec<f64>,
+    /// Covariance of the weights, row after row, where the method knows it.
+    pub covariance: Option<Vec<f64>>,
+}
+
+impl PreparedFit {
+    /// A fit by `compute`, which asks for the releases of the plan in their order.
+    ///
+    /// `encoding` is the map from rows to columns of the first question that needs one, if it is known before anything is
+    /// released: an engine can try it out before payment.
+    pub fn new(
+        plan: Plan,
+        encoding: Option<Arc<Encoding>>,
+        compute: impl Fn(&mut Releases<'_, '_>) -> Result<Fitted, FitError> + 'static,
+    ) -> Self {
+        Self { plan, encoding, compute: Box::new(compute) }
+    }
+
+    /// The same, with the reason for which its method was chosen.
+    #[must_use]
+    pub fn because(mut self, reason: Option<String>) -> Self {
+        self.plan.reason = reason;
+        self
+    }
+
+    /// What will be asked.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The map from rows to columns of the first question that needs one, if it is known before anything is released.
+    #[must_use]
+    pub fn encoding(&self) -> Option<&Arc<Encoding>> {
+        self.encoding.as_ref()
+    }
+
+    /// Pays for the whole plan before its first release, and fits the model. `progress` is told each finished release.
+    ///
+    /// `request` is that of the plan ([`Plan::request`]).
+    ///
+    /// # Errors
+    /// [`FitError`]; what was charged stays charged.
+    pub fn fit(
+        &self,
+        session: &mut Session<'_>,
+        request: &Request,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Fitted, FitError> {
+        (self.compute)(&mut Releases { plan: &self.plan, request, session, grants: None, progress })
+    }
+}
+
+/// The releases of one plan, to be asked for in its order. The first one pays for all.
+pub struct Releases<'a, 's> {
+    plan: &'a Plan,
+    request: &'a Request,
+    session: &'a mut Session<'s>,
+    /// `None` before payment: what a method does until then costs nothing when it fails.
+    grants: Option<std::vec::IntoIter<Grant>>,
+    progress: &'a mut dyn FnMut(),
+}
+
+impl Releases<'_, '_> {
+    /// The planned release number `place`.
+    #[must_use]
+    pub fn planned(&self, place: usize) -> &PlannedRelease {
+        &self.plan.releases[place]
+    }
+
+    /// Number of planned releases, each counted once however often it is repeated.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.plan.releases.len()
+    }
+
+    /// The features of the rows, where the claim is about labels alone: see [`Session::public_features`].
+    ///
+    /// # Errors
+    /// [`FitError::Session`] when the rows cannot be reached.
+    pub fn public_features(&self) -> Result<PublicFeatures, FitError> {
+        Ok(self.session.public_features()?.expect("planned for label adjacency, where features are public"))
+    }
+
+    /// The noisy sum over the encoded rows that is planned at `place`.
+    ///
+    /// # Errors
+    /// [`FitError::Session`] when the payment or the release fails.
+    pub fn sum(&mut self, place: usize, encoding: &Arc<Encoding>, weights: PassWeights) -> Result<Release, FitError> {
+        let shape = self.planned(place).shape.clone();
+        let query = SumQuery::new(shape, encoding.clone(), weights).expect("the plan was made with these columns");
+        self.release(|session, grant| session.release(grant, &query))
+    }
+
+    /// The noisy product of labels or votes with a public matrix that is planned at `place`.
+    ///
+    /// # Errors
+    /// [`FitError::Session`] when the payment or the release fails.
+    pub fn product(&mut self, place: usize, matrix: &Arc<PublicMatrix>) -> Result<Release, FitError> {
+        let shape = self.planned(place).shape.clone();
+        let query = SumQuery::of_matrix(shape, matrix.clone()).expect("the plan was made for such a matrix");
+        self.release(|session, grant| session.release(grant, &query))
+    }
+
+    /// The noisy minimum that is planned at `place`, penalised around `centre`.
+    ///
+    /// # Errors
+    /// [`FitError::Session`] when the payment or the release fails.
+    pub fn minimum(&mut self, place: usize, encoding: &Arc<Encoding>, centre: &[f64]) -> Result<Release, FitError> {
+        let shape = self.planned(place).shape.clone();
+        let query = MinimumQuery::new(shape, encoding.clone(), centre).expect("the plan was made with these columns");
+        self.release(|session, grant| session.release_minimum(grant, &query))
+    }
+
+    fn release(
+        &mut self,
+        ask: impl FnOnce(&mut Session<'_>, Grant) -> Result<Release, SessionError>,
+    ) -> Result<Release, FitError> {
+        let grants = match &mut self.grants {
+            Some(grants) => grants,
+            unpaid @ None => unpaid.insert(self.session.pay(self.request)?.into_iter()),
+        };
+        let released = ask(self.session, grants.next().expect("the plan pays for each release"))?;
+        (self.progress)();
+        Ok(released)
+    }
+}
