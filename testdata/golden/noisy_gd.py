@@ -26,7 +26,8 @@ for first, second in released[:4].reshape(2, 2):
     centre = np.clip(0.5 + trust(0.3, noise) * first, 0, 1)
     square = np.clip(trust(0.3, noise) * (second + 0.5) + (1 - trust(0.3, noise)) / 3, 0, 1)
     mean.append(centre)
-    variance.append(np.clip(square / 4 - (centre - 0.5) ** 2, 1e-4, 0.25))
+    deviation = noise * trust(0.3, noise) * np.hypot(0.25, 1 - 2 * centre)
+    variance.append(np.clip(square / 4 - (centre - 0.5) ** 2 - deviation, 1e-4, 0.25))
 shares = trust(0.1, noise) * released[4:] + (1 - trust(0.1, noise)) / 4
 # Nearest point of the simplex by bisection on the shift.
 low, high = -2.0, 2.0

@@ -24,6 +24,7 @@ use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::units::MuSquared;
 
 use self::released_marginals::{ClassCounts, ReleasedMarginals};
 use super::{FitRequest, Method, start_weights};
@@ -37,8 +38,14 @@ pub const NAME: &str = "noisy-gd";
 
 /// Momentum `beta`: the effective step is `eta / (1 - beta)`.
 const MOMENTUM: f64 = 0.9;
-/// Share of `mu²` for each of class counts, marginals and signal check: 1 part in 20.
-const SIDE_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
+/// `mu²` is shared out in so many parts; class counts, marginals and signal check get [`SIDE_PARTS`] of them each.
+const PARTS: u32 = 400;
+const SIDE_PARTS: u32 = 20;
+/// Parts on top for the counts and the check of two classes, where little signal is expected: see [`weakness`].
+const WEAK_PARTS: (f64, f64) = (40.0, 20.0);
+/// Signal `n mu` at which half of [`WEAK_PARTS`] is given, and the number of rows that stands for an undeclared one.
+const WEAK_SIGNAL: f64 = 180.0;
+const USUAL_ROWS: f64 = 36_000.0;
 /// Fewest and most passes, unless asked otherwise, and passes a unit of mu in between: with much budget the time rule asks for
 /// more time than 100 steps of the largest stable size take.
 const PASSES: (f64, f64) = (100.0, 1000.0);
@@ -178,18 +185,21 @@ impl Checked {
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
-    let side = claim.mu_squared.share_down(SIDE_SHARE);
-    let once = |purpose, map| plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, side, &claim.relation);
+    let weak = if checked.classes == 2 { weakness(schema, claim.mu) } else { 0.0 };
     let mut left = claim.mu_squared;
-    let mut take = |release: Result<_, PlanError>| {
-        left = left.checked_sub(side).expect("three shares of one part in twenty");
-        release
+    let mut once = |purpose, map, weak_parts: f64| {
+        let parts = SIDE_PARTS + (weak * weak_parts).round() as u32;
+        let share = MuSquared::from_steps(claim.mu_squared.steps() / u128::from(PARTS) * u128::from(parts));
+        left = left.checked_sub(share).expect("at most 120 parts of 400");
+        plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation)
     };
 
-    let counts = take(once("class counts", Map::ClassCount { classes: checked.classes }))?;
-    let marginals = take(once("marginals", checked.marginals_map()))?;
-    let check =
-        if checked.classes == 2 { Some(take(once("signal check", Map::ScoreHistogram { buckets: 2 }))?) } else { None };
+    let counts = once("class counts", Map::ClassCount { classes: checked.classes }, WEAK_PARTS.0)?;
+    let marginals = once("marginals", checked.marginals_map(), 0.0)?;
+    let check = match checked.classes {
+        2 => Some(once("signal check", Map::ScoreHistogram { buckets: 2 }, WEAK_PARTS.1)?),
+        _ => None,
+    };
     let gradients =
         plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.passes, left, &claim.relation)?;
 
@@ -204,6 +214,15 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
         expectations,
         reason: None,
     })
+}
+
+/// Between 0 and 1: how little a budget is for the rows that are declared, or for a usual number of them.
+///
+/// With `n mu` below 180 or so the base rate itself is not well known, and the check decides more than the descent: both get
+/// more of the budget.
+fn weakness(schema: &Schema, mu: f64) -> f64 {
+    let rows = schema.privacy().rows.map_or(USUAL_ROWS, |rows| rows as f64);
+    1.0 / (1.0 + (rows * mu / WEAK_SIGNAL).powi(2))
 }
 
 /// What one lattice unit of a gradient sum is worth when the largest contribution of a row is 1.
@@ -304,12 +323,17 @@ impl Fit {
             for (weight, change) in weights.iter_mut().zip(&change).skip(1) {
                 *weight -= (1.0 - kept) * change;
             }
-            counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], cell_noise);
+            counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], std::f64::consts::SQRT_2 * cell_noise);
             let base = if init.is_some() { start[0] } else { counts.log_odds(rows)[0] };
+            // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
+            // the end along.
+            let time = step * f64::from(passes) / (1.0 - MOMENTUM);
+            let left = left_of_start(counts.rate(rows), scaled.row_norm, time);
+            let end = start[0] + intercept_change + left * (base - start[0]);
             // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
             let (of_counts, of_descent) = (counts.log_odds_error(rows), TIME / scaled.row_norm);
             let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
-            weights[0] = base + kept * (start[0] + intercept_change - base);
+            weights[0] = base + kept * (end - base);
         }
         Ok(Fitted { encoding, weights, covariance: None })
     }
@@ -326,6 +350,12 @@ impl Fit {
 fn descent(signal: f64, row_norm: f64, curvature: f64, passes: u32) -> f64 {
     let time = TIME * signal / (signal + SIGNAL_HALF) * signal / row_norm;
     (time * (1.0 - MOMENTUM) / f64::from(passes)).min(2.0 * (1.0 + MOMENTUM) / (row_norm * curvature))
+}
+
+/// How much of a change of its start the intercept keeps: `e^{-h t}` with the curvature `h = min(p, 1 - p) / A` of the mean
+/// two-sided loss at the base rate `p`.
+fn left_of_start(rate: f64, row_norm: f64, time: f64) -> f64 {
+    (-rate.min(1.0 - rate) / row_norm * time).exp()
 }
 
 /// Heavy-ball descent on noisy gradients, and the mean of its last points.
@@ -383,6 +413,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn counts_and_check_get_more_where_little_signal_is_expected() {
+        let schema = |rows: &str| {
+            let text = format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n{rows}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \
+                 \"yes\"]\n[features]\na = {{ bounds = [0, 10] }}\n"
+            );
+            Schema::from_text(&text).expect("legal")
+        };
+        assert!((weakness(&schema("rows = 3000"), 0.06) - 0.5).abs() < 1e-12, "n mu = 180");
+        assert!((weakness(&schema(""), 0.0025) - 0.8).abs() < 1e-12, "36,000 rows: n mu = 90");
+        let shares = |epsilon: f64, rows: &str| -> Vec<f64> {
+            use reticent_core::units::{Delta, Epsilon};
+            let schema = schema(rows);
+            let claim = crate::plan::PrivacyClaim::new(
+                schema.relation(),
+                Epsilon::new(epsilon).expect("legal"),
+                Delta::new(1e-6).expect("legal"),
+            );
+            let options = crate::options::Options::default();
+            let prepared =
+                NoisyGd.prepare(&FitRequest { schema: &schema, claim: &claim, init: None, options: &options });
+            let plan = prepared.expect("affordable");
+            let price = |release: &reticent_core::ledger::PlannedRelease| {
+                let sensitivity = release.shape.sensitivity(&claim.relation).expect("finite").get() as f64;
+                let noise = release.noise_scale.get() as f64;
+                f64::from(release.times) * sensitivity / (noise * noise) / (claim.mu * claim.mu)
+            };
+            plan.plan().releases.iter().map(price).collect()
+        };
+        for (found, expected) in [
+            (shares(3.0, "rows = 1000000"), [0.05, 0.05, 0.85, 0.05]),
+            (shares(0.001, "rows = 100"), [0.15, 0.05, 0.7, 0.1]),
+        ] {
+            assert!(found.iter().sum::<f64>() <= 1.0);
+            assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 2e-4), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_intercept_follows_a_better_start_as_far_as_it_has_not_moved() {
+        assert!((left_of_start(0.25, 2.0, 8.0) - (-1f64).exp()).abs() < 1e-15);
+        assert_eq!(left_of_start(0.9, 3.0, 0.0), 1.0);
     }
 
     #[test]

@@ -106,6 +106,8 @@ pub(super) struct ScaledColumns {
 
 /// Smallest variance of a numeric column in `[0, 1]`.
 const VARIANCE_MIN: f64 = 1e-4;
+/// Numeric columns up to which a variance is taken one standard deviation of its noise lower; with more of them, less.
+const CAUTIOUS_COLUMNS: f64 = 10.0;
 /// `kappa` is this over `n mu`, within [`RARE`].
 const RARE_SIGNAL: f64 = 14.0;
 /// Least and largest `kappa`.
@@ -124,6 +126,8 @@ impl ReleasedMarginals {
         let (mut mean, mut variance) = (Vec::new(), Vec::new());
         let mut sums = sums.iter().map(|sum| sum / rows);
         let mut next = || sums.next().expect("one sum a category, two a number");
+        let numeric = coding.slot_kinds().filter(|slot| matches!(slot, SlotKind::Numeric)).count();
+        let caution = (CAUTIOUS_COLUMNS / numeric.max(1) as f64).min(1.0);
         for slot in coding.slot_kinds() {
             match slot {
                 SlotKind::Numeric => {
@@ -133,7 +137,11 @@ impl ReleasedMarginals {
                     // E (2u - 1)²; 1/3 for a uniform column.
                     let square = (trust * (second + 0.5) + (1.0 - trust) / 3.0).clamp(0.0, 1.0);
                     mean.push(centre);
-                    variance.push((square / 4.0 - (centre - 0.5).powi(2)).clamp(VARIANCE_MIN, 0.25));
+                    // The variance of a narrow column drowns in the noise, and chance would decide whether it is scaled up. Taken
+                    // low it always is; kappa says how far.
+                    let error = noise * trust * (1.0 / 16.0 + (1.0 - 2.0 * centre).powi(2)).sqrt();
+                    let found = square / 4.0 - (centre - 0.5).powi(2);
+                    variance.push((found - caution * error).clamp(VARIANCE_MIN, 0.25));
                 }
                 SlotKind::Categories(categories) => {
                     let equal = 1.0 / categories as f64;
