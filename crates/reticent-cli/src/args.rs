@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use reticent_core::adjacency::Relation;
-use reticent_core::units::{Delta, Epsilon};
+use reticent_core::units::{Delta, Epsilon, Mu};
 
 use crate::method_options::MethodChoice;
 
@@ -53,6 +53,8 @@ pub(crate) enum Command {
     /// Learn from the votes of parties on public rows: no row and no model crosses
     #[command(subcommand)]
     Party(PartyCommand),
+    /// Fit neighbouring synthetic tables over and over: how much the fits reveal at least
+    Audit(AuditArguments),
     /// Run the whole job on the census table that comes with the program
     Demo(DemoArguments),
 }
@@ -188,6 +190,57 @@ pub(crate) struct EvaluateArguments {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+No private table is read: the tables are made up, and the ledger is one in memory.
+
+Examples:
+  reticent audit --method gram --mu 1
+  reticent audit --method noisy-gd --passes 20 --mu 1 --runs 20000 --plot audit.svg
+  reticent audit --schema patients.toml --epsilon 2 --delta 1e-6
+
+Exit code 70: the lower bound is above the claim.")]
+pub(crate) struct AuditArguments {
+    /// Schema whose fits are audited; default: two numbers and a category, with the target and adjacency that the method needs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Budget of one fit as mu of Gaussian differential privacy; bounds are tightest near 1
+    #[arg(long, allow_negative_numbers = true, conflicts_with = "epsilon", required_unless_present = "epsilon")]
+    pub(crate) mu: Option<Mu>,
+    /// Budget of one fit as epsilon
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) epsilon: Option<Epsilon>,
+    /// Failure probability of the claim
+    #[arg(long, allow_negative_numbers = true, default_value = "1e-6")]
+    pub(crate) delta: Delta,
+    /// Fits of each table that choose the test, and as many again that judge it
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(100..))]
+    pub(crate) runs: u64,
+    /// Rows beside those of the unit that comes and goes
+    #[arg(long, default_value_t = 1000, value_parser = rows)]
+    pub(crate) rows: usize,
+    /// Probability with which the bound holds
+    #[arg(long, default_value_t = 0.999, value_parser = confidence)]
+    pub(crate) confidence: f64,
+    /// Draw the claimed and the observed trade-off between false alarms and misses (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) choice: MethodChoice,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn rows(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|rows| (1..=1_000_000).contains(rows)).ok_or_else(|| "must be 1 to 1000000".to_owned())
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let between = |confidence: &f64| *confidence > 0.5 && *confidence < 1.0;
+    text.parse().ok().filter(between).ok_or_else(|| "must be above 0.5 and below 1".to_owned())
+}
+
+#[derive(Args)]
 pub(crate) struct ShowArguments {
     /// Model file
     pub(crate) model: PathBuf,
@@ -228,6 +281,20 @@ Examples:
     Export {
         /// Ledger file
         ledger: PathBuf,
+    },
+    /// Check every seal of a ledger, and hold those of certificates against it
+    #[command(after_help = "\
+Example:
+  reticent ledger verify ward.ledger --model model.json --model older.json")]
+    Verify {
+        /// Ledger file
+        ledger: PathBuf,
+        /// Model whose certificate names an entry of this ledger; may be given several times
+        #[arg(long, value_name = "MODEL")]
+        model: Vec<PathBuf>,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 

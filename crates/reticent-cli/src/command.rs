@@ -1,5 +1,6 @@
 //! One module a command.
 
+mod audit;
 mod demo;
 mod evaluate;
 mod fit;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Ledger(command) => ledger::run(command),
         Command::Schema(command) => schema::run(command),
         Command::Party(command) => party::run(command),
+        Command::Audit(arguments) => audit::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
     }
 }

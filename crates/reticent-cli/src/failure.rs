@@ -32,6 +32,9 @@ pub(crate) enum Failure {
     /// Reading or writing.
     #[error("{0}")]
     InputOutput(String),
+    /// The program does not do what it says.
+    #[error("{0}")]
+    Defect(String),
 }
 
 impl Failure {
@@ -52,6 +55,7 @@ impl Failure {
             Self::Data(_) => 3,
             Self::Refused(_) => 4,
             Self::InputOutput(_) => 5,
+            Self::Defect(_) => 70,
         })
     }
 }

@@ -14,6 +14,11 @@ pub(crate) fn passes(count: u64) -> ProgressBar {
     bar(count, "fitting   {bar:40} pass {pos}/{len}")
 }
 
+/// A bar over the fits of an audit.
+pub(crate) fn fits(count: u64) -> ProgressBar {
+    bar(count, "auditing  {bar:40} fit {pos}/{len}")
+}
+
 fn bar(length: u64, template: &str) -> ProgressBar {
     // `stderr()` draws nothing when it is not a terminal.
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));

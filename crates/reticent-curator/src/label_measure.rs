@@ -193,7 +193,7 @@ pub fn measure(
     let released = session.release(grant, &question)?;
     drop(session);
 
-    let entry = ledger.last_entry_id().expect("the request was paid through this ledger");
+    let (entry, _) = ledger.last_entry().expect("the request was paid through this ledger");
     let release = LabelRelease {
         format: LABEL_RELEASE_FORMAT.to_owned(),
         version: LABEL_RELEASE_VERSION,

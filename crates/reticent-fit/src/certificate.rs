@@ -56,6 +56,10 @@ pub struct LedgerReference {
     pub id: String,
     /// Number of the entry.
     pub entry: u64,
+    /// Its seal, where the ledger is at hand: `reticent ledger verify --model` holds it against the file, and finds every later
+    /// change of this entry and of all before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
 }
 
 impl Certificate {

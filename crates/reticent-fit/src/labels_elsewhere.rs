@@ -159,5 +159,9 @@ fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) ->
         releases: releases.clone(),
     };
     let plan = Plan { method: walr::NAME, claim, releases, public, expectations: Vec::new(), reason: None };
-    Certificate::of(&plan, &request, LedgerReference { id: release.label_set.clone(), entry: release.entry })
+    Certificate::of(
+        &plan,
+        &request,
+        LedgerReference { id: release.label_set.clone(), entry: release.entry, seal: None },
+    )
 }

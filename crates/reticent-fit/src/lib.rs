@@ -5,6 +5,7 @@
 //! ```
 //! A mistake in this crate costs accuracy, never privacy: it can only ask what the ledger has been charged for.
 
+pub mod audit;
 pub mod certificate;
 pub mod column_scaling;
 pub mod evaluate;

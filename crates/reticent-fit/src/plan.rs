@@ -6,7 +6,7 @@ use reticent_core::encoding::Coding;
 use reticent_core::ledger::{PlannedRelease, Request};
 use reticent_core::query::{QueryError, QueryShape};
 use reticent_core::schema::{FeatureKind, Schema};
-use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
+use reticent_core::units::{Delta, Epsilon, Mu, MuSquared, NoiseDistribution, NoiseScale};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -32,6 +32,15 @@ impl PrivacyClaim {
     #[must_use]
     pub fn new(relation: Relation, epsilon: Epsilon, delta: Delta) -> Self {
         let mu = gdp::mu_down(epsilon, delta);
+        Self { relation, epsilon, delta, mu: mu.get(), mu_squared: MuSquared::budget_down(mu) }
+    }
+
+    /// The claim of a budget that is given as `mu`, with the epsilon that it is worth at `delta`; epsilon is rounded up.
+    #[must_use]
+    pub fn of_mu(relation: Relation, mu: Mu, delta: Delta) -> Self {
+        let worth = gdp::epsilon_up(mu, delta);
+        // Where mu is worth no epsilon at this delta, or more than can be written down, the nearest that can be stands for it.
+        let epsilon = Epsilon::new(worth.clamp(f64::MIN_POSITIVE, f64::MAX)).expect("positive and finite");
         Self { relation, epsilon, delta, mu: mu.get(), mu_squared: MuSquared::budget_down(mu) }
     }
 }

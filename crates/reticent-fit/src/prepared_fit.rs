@@ -23,7 +23,7 @@ pub struct PreparedFit {
 }
 
 /// From the releases of a plan to a model. It sees nothing else of the rows.
-type Compute = dyn Fn(&mut Releases<'_, '_>) -> Result<Fitted, FitError>;
+type Compute = dyn Fn(&mut Releases<'_, '_>) -> Result<Fitted, FitError> + Send + Sync;
 
 /// A fit that did not come to an end.
 #[derive(Debug, Error)]
@@ -59,7 +59,7 @@ impl PreparedFit {
     pub fn new(
         plan: Plan,
         encoding: Option<Arc<Encoding>>,
-        compute: impl Fn(&mut Releases<'_, '_>) -> Result<Fitted, FitError> + 'static,
+        compute: impl Fn(&mut Releases<'_, '_>) -> Result<Fitted, FitError> + Send + Sync + 'static,
     ) -> Self {
         Self { plan, encoding, compute: Box::new(compute) }
     }
@@ -83,7 +83,7 @@ impl PreparedFit {
         self.encoding.as_ref()
     }
 
-    /// Pays for the whole plan before its first release, and fits the model. `progress` is told each finished release.
+    /// Pays for the whole plan before its first release, and fits the model. `progress` is shown each release as it comes.
     ///
     /// `request` is that of the plan ([`Plan::request`]).
     ///
@@ -93,7 +93,7 @@ impl PreparedFit {
         &self,
         session: &mut Session<'_>,
         request: &Request,
-        progress: &mut dyn FnMut(),
+        progress: &mut dyn FnMut(&Release),
     ) -> Result<Fitted, FitError> {
         (self.compute)(&mut Releases { plan: &self.plan, request, session, grants: None, progress })
     }
@@ -106,7 +106,7 @@ pub struct Releases<'a, 's> {
     session: &'a mut Session<'s>,
     /// `None` before payment: what a method does until then costs nothing when it fails.
     grants: Option<std::vec::IntoIter<Grant>>,
-    progress: &'a mut dyn FnMut(),
+    progress: &'a mut dyn FnMut(&Release),
 }
 
 impl Releases<'_, '_> {
@@ -169,7 +169,7 @@ impl Releases<'_, '_> {
             unpaid @ None => unpaid.insert(self.session.pay(self.request)?.into_iter()),
         };
         let released = ask(self.session, grants.next().expect("the plan pays for each release"))?;
-        (self.progress)();
+        (self.progress)(&released);
         Ok(released)
     }
 }

@@ -1,6 +1,7 @@
 //! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been
 //! released, except by `reticent-curator`, which answers for what it makes of the result.
 
+pub mod discriminant;
 pub mod gram_regression;
 pub mod lbfgs;
 pub mod least_squares;

@@ -104,12 +104,12 @@ pub(super) fn pay_and_fit(
 
     let mut session = Session::open(engine, ledger, schema.relation())?;
     let bar = progress::passes(plan.releases.iter().map(|release| u64::from(release.times)).sum());
-    let fitted = prepared.fit(&mut session, &paid, &mut || bar.inc(1))?;
+    let fitted = prepared.fit(&mut session, &paid, &mut |_| bar.inc(1))?;
     bar.finish_and_clear();
     drop(session);
 
-    let entry = ledger.last_entry_id().expect("the request was paid through this ledger");
-    let reference = LedgerReference { id: ledger.id().to_owned(), entry };
+    let (entry, seal) = ledger.last_entry().expect("the request was paid through this ledger");
+    let reference = LedgerReference { id: ledger.id().to_owned(), entry, seal: Some(seal.to_owned()) };
     let certificate = Certificate::of(plan, &paid, reference);
     Ok(Model::from_weights(schema, &fitted, Some(certificate)))
 }

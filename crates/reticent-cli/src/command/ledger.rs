@@ -1,7 +1,7 @@
 //! `reticent ledger`: the account of what a table has paid.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::ledger::{Budget, LedgerStore};
@@ -9,6 +9,7 @@ use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
 use serde_json::json;
 
+use super::read_model;
 use crate::args::LedgerCommand;
 use crate::failure::Failure;
 use crate::{files, report};
@@ -20,6 +21,7 @@ pub(super) fn run(command: &LedgerCommand) -> Result<(), Failure> {
         }
         LedgerCommand::Show { ledger, json, delta } => show(ledger, *json, *delta),
         LedgerCommand::Export { ledger } => export(ledger),
+        LedgerCommand::Verify { ledger, model, json } => verify(ledger, model, *json),
     }
 }
 
@@ -65,6 +67,54 @@ fn show(path: &Path, json: bool, delta: Option<Delta>) -> Result<(), Failure> {
     files::print(&report::ledger(path, &account, &entries, delta))
 }
 
+/// Opening a ledger checks every seal; what is left is to hold the seals of certificates against it.
+fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure> {
+    let ledger = LedgerFile::open(path)?;
+    let entries = ledger.entries()?;
+    let mut matched = Vec::new();
+    for place in models {
+        let disagrees = |why: String| Failure::Data(format!("{}: {why}", place.display()));
+        let reference = read_model(place)?.certificate.map(|certificate| certificate.ledger);
+        let reference =
+            reference.ok_or_else(|| disagrees("this model was not fitted privately and names no entry".to_owned()))?;
+        if reference.id != ledger.id() {
+            let (named, found) = (reference.id, ledger.id());
+            return Err(disagrees(format!(
+                "its certificate names ledger {named}, and this one is {found}; name the other"
+            )));
+        }
+        let seal =
+            reference.seal.ok_or_else(|| disagrees("its certificate has no seal of the ledger's entry".to_owned()))?;
+        let entry = entries.iter().find(|entry| entry.id == reference.entry);
+        if entry.is_none_or(|entry| entry.seal != seal) {
+            return Err(disagrees(format!(
+                "its certificate has another seal of entry {} than the ledger: the ledger was restored from an older copy or \
+                 rewritten; keep both files, and count the releases of this model as spent",
+                reference.entry
+            )));
+        }
+        matched.push((place, reference.entry));
+    }
+    let (count, last) = (entries.len(), entries.last().map(|entry| entry.seal.as_str()));
+    if as_json {
+        let models: Vec<_> = matched.iter().map(|(place, entry)| json!({ "model": place, "entry": entry })).collect();
+        let document = json!({ "ledger": path, "id": ledger.id(), "entries": count, "seal": last, "models": models });
+        return files::print(&format!("{document:#}\n"));
+    }
+    let mut text = format!("{}: {count} entries, all seals hold\n", path.display());
+    if let Some(seal) = last {
+        text.push_str(&format!("Seal of entry {count}: {seal}\n"));
+    }
+    for (place, entry) in matched {
+        text.push_str(&format!("{}: its seal of entry {entry} is the ledger's\n", place.display()));
+    }
+    text.push_str(
+        "Keep the last seal away from the ledger, as every certificate does: seals that are kept show that nothing before them \
+         was changed; who may write the file could make new ones.\n",
+    );
+    files::print(&text)
+}
+
 fn export(path: &Path) -> Result<(), Failure> {
     let ledger = LedgerFile::open(path)?;
     let account = ledger.account()?;
@@ -74,7 +124,7 @@ fn export(path: &Path) -> Result<(), Failure> {
         .map(|entry| {
             let charged: serde_json::Map<String, serde_json::Value> =
                 entry.charged.iter().map(|(relation, price)| (relation.to_string(), json!(price))).collect();
-            json!({ "id": entry.id, "time": entry.time, "request": entry.request, "charged_mu_squared_steps": charged })
+            json!({ "id": entry.id, "time": entry.time, "request": entry.request, "charged_mu_squared_steps": charged, "seal": entry.seal })
         })
         .collect();
     let promised: Vec<String> = account.spent.keys().map(Relation::to_string).collect();

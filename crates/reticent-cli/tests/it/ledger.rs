@@ -68,7 +68,7 @@ fn the_export_holds_every_question() {
     assert_eq!(keys(&export), ["format", "version", "id", "mu_squared_step", "promised", "budget", "entries"]);
     let entries = export["entries"].as_array().expect("a list");
     assert_eq!(entries.len(), 2);
-    assert_eq!(keys(&entries[0]), ["id", "time", "request", "charged_mu_squared_steps"]);
+    assert_eq!(keys(&entries[0]), ["id", "time", "request", "charged_mu_squared_steps", "seal"]);
     let purposes = |entry: &serde_json::Value| -> Vec<String> {
         let releases = entry["request"]["releases"].as_array().expect("a list").clone();
         releases.iter().map(|release| release["purpose"].as_str().expect("a word").to_owned()).collect()
@@ -115,7 +115,7 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
     let sound = folder.read("l.ledger");
     let mut newer = sound.clone();
     // `user_version` of SQLite's header: four bytes at 60.
-    newer[60..64].copy_from_slice(&3u32.to_be_bytes());
+    newer[60..64].copy_from_slice(&4u32.to_be_bytes());
     let mut overwritten = sound.clone();
     overwritten[4096..8192].fill(0xa5);
     let cases: [(&str, &[u8]); 6] = [
@@ -143,7 +143,7 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
     assert_snapshot!(messages, @r"
     empty: error: [folder]/l.ledger: the file is empty, and a ledger never is: its content was lost, or something else made the file; restore it from a backup, or move it away to begin a new ledger
     another kind: error: [folder]/l.ledger: this is not a ledger of Reticent; check the name (the file was not changed)
-    a newer version: error: [folder]/l.ledger: the ledger has format 3 and this release reads up to format 2; use a newer release of Reticent (the file was not changed)
+    a newer version: error: [folder]/l.ledger: the ledger has format 4 and this release reads up to format 3; use a newer release of Reticent (the file was not changed)
     cut off: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
     cut within a page: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
     overwritten: error: [folder]/l.ledger: the ledger is damaged (*** in database main ***
@@ -152,6 +152,35 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
     // And the sound one still works.
     folder.write("l.ledger", &sound);
     assert!(folder.spent("l.ledger") > 0.0);
+}
+
+#[test]
+fn seals_are_verified_against_certificates() {
+    let folder = Folder::with_table();
+    folder.succeed(INIT);
+    let before = folder.read("l.ledger");
+    folder.succeed(&fit_with_ledger());
+    let verified = json(&folder.succeed("ledger verify l.ledger --model model.json --json"));
+    assert_eq!(verified["seal"], folder.json("model.json")["certificate"]["ledger"]["seal"]);
+    assert_eq!((&verified["entries"], &verified["models"][0]["entry"]), (&1.into(), &1.into()));
+    let text = folder.succeed("ledger verify l.ledger --model model.json");
+    assert!(
+        text.contains("1 entries, all seals hold") && text.contains("its seal of entry 1 is the ledger's"),
+        "{text}"
+    );
+
+    // Restored from before the fit, and spent anew: every file is sound by itself.
+    folder.write("l.ledger", &before);
+    let forgotten = folder.refuse(3, "ledger verify l.ledger --model model.json");
+    assert!(forgotten.contains("restored from an older copy or rewritten"), "{forgotten}");
+    folder.succeed(&fit_with_ledger().replace("model.json", "second.json"));
+    folder.succeed("ledger verify l.ledger --model second.json");
+    assert_eq!(folder.refuse(3, "ledger verify l.ledger --model model.json"), forgotten);
+
+    let another = folder.succeed("ledger init other.ledger --epsilon 2 --delta 1e-6");
+    assert!(another.contains("other.ledger"));
+    let refused = folder.refuse(3, "ledger verify other.ledger --model second.json");
+    assert!(refused.contains("name the other"), "{refused}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The program `reticent` as its users meet it: flags in, files, messages and exit codes out.
 
 mod adult;
+mod audit;
 mod bad_input;
 mod bad_request;
 mod demo;

@@ -27,6 +27,7 @@ fn help_is_an_overview() {
       ledger      Keep the account of what a table has paid
       schema      Write and check schemas
       party       Learn from the votes of parties on public rows: no row and no model crosses
+      audit       Fit neighbouring synthetic tables over and over: how much the fits reveal at least
       demo        Run the whole job on the census table that comes with the program
       help        Print this message or the help of the given subcommand(s)
 

@@ -58,6 +58,17 @@ pub enum LedgerFileError {
         /// The file.
         path: PathBuf,
     },
+    /// A ledger of a time before the first release.
+    #[error(
+        "{}: the ledger has format {found}, which was written before the first release and has no seals; keep it as a record of \
+         what was spent, and use the program that made it (the file was not changed)", path.display()
+    )]
+    Older {
+        /// The ledger.
+        path: PathBuf,
+        /// Its format.
+        found: i32,
+    },
     /// A ledger that only a later release understands.
     #[error(
         "{}: the ledger has format {found} and this release reads up to format {known}; use a newer release of \
@@ -161,7 +172,7 @@ pub enum LedgerFileError {
         relation: Box<Relation>,
     },
     /// The operating system gave no randomness for the ledger's name.
-    #[error("{}: the operating system gave no randomness for the ledger's id: {reason}; try again", path.display())]
+    #[error("{}: the operating system gave no randomness for the ledger: {reason}; try again (nothing was spent)", path.display())]
     Entropy {
         /// The ledger to be made.
         path: PathBuf,

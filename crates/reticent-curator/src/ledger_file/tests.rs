@@ -104,7 +104,7 @@ fn a_full_disk_is_an_error_and_spends_nothing() {
     let error = store_error(ledger.charge(&large).expect_err("needs five more pages"));
     assert!(matches!(error, LedgerFileError::DiskFull { .. }), "{error}");
     assert_eq!(fs::read(&ledger.path).expect("there"), before);
-    assert_eq!(ledger.last_entry_id(), None);
+    assert_eq!(ledger.last_entry(), None);
     ledger.connection.pragma_update(None, "max_page_count", pages + 100).expect("a setting");
     ledger.charge(&large).expect("room again");
     assert_eq!(ledger.entries().expect("sound")[0].request, large);

@@ -397,20 +397,6 @@ fn the_first_answer_to_a_question_stays() {
     }
 }
 
-#[test]
-fn a_ledger_without_answers_stays_as_earlier_releases_know_it() {
-    let home = Home::new();
-    let format = |path: &Path| -> i32 {
-        let connection = rusqlite::Connection::open(path).expect("a database");
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number")
-    };
-    let mut ledger = home.ledger("ledger", 10.0);
-    assert_eq!(format(&home.path("ledger")), 1);
-    home.ask(&home.list(WEIGHTS), &mut ledger, 1.0).expect("affordable");
-    assert_eq!(format(&home.path("ledger")), 2);
-    LedgerFile::open(&home.path("ledger")).expect("sound");
-}
-
 // What the asking side can check.
 
 #[test]

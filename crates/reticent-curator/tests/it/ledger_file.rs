@@ -24,12 +24,12 @@ fn a_ledger_reads_back_as_written() {
     let home = Home::new();
     let promised = BTreeSet::from([row(Adjacency::AddRemove), row(Adjacency::Replace)]);
     let mut ledger = LedgerFile::create(&home.ledger, &promised, Some(budget(3.0))).expect("a new name");
-    assert_eq!(ledger.last_entry_id(), None);
+    assert_eq!(ledger.last_entry(), None);
     let requests = [count_request("first \"quoted\" é", 1 << 24), gradient_request("second", 1 << 31)];
     for request in &requests {
         ledger.charge(request).expect("affordable");
     }
-    assert_eq!(ledger.last_entry_id(), Some(2));
+    assert_eq!(ledger.last_entry().map(|(number, _)| number), Some(2));
     let id = ledger.id().to_owned();
     drop(ledger);
 
@@ -117,7 +117,7 @@ fn a_refusal_leaves_the_file_as_it_was() {
     let refused = ledger.charge(&count_request("too much", 1 << 12)).expect_err("mu above 100");
     assert!(matches!(refused, LedgerError::Refused(Refusal::Exhausted(_))), "{refused}");
     assert_eq!(fs::read(&home.ledger).expect("there"), before);
-    assert_eq!(ledger.last_entry_id(), Some(1));
+    assert_eq!(ledger.last_entry().map(|(number, _)| number), Some(1));
 }
 
 #[test]
@@ -242,13 +242,13 @@ fn a_ledger_of_a_later_format_is_left_alone() {
     let home = Home::with_entries(2);
     let other = Connection::open(&home.ledger).expect("a database");
     let mut open_before = LedgerFile::open(&home.ledger).expect("still known");
-    other.pragma_update(None, "user_version", 3).expect("a setting");
+    other.pragma_update(None, "user_version", 4).expect("a setting");
     drop(other);
     let before = fs::read(&home.ledger).expect("there");
     let error = LedgerFile::open(&home.ledger).expect_err("later format");
-    assert!(matches!(error, LedgerFileError::Newer { found: 3, known: 2, .. }), "{error}");
+    assert!(matches!(error, LedgerFileError::Newer { found: 4, known: 3, .. }), "{error}");
     let error = open_before.charge(&tick("x")).expect_err("changed under its feet");
-    assert!(error.to_string().contains("format 3"), "{error}");
+    assert!(error.to_string().contains("format 4"), "{error}");
     assert_eq!(fs::read(&home.ledger).expect("there"), before);
 }
 
@@ -286,11 +286,12 @@ fn a_ledger_with_an_overwritten_page_is_refused() {
     }
 }
 
-/// SQLite keeps no checksum, so a changed letter of a purpose goes unnoticed; but no flipped byte crashes the reader,
-/// makes it write, or makes it forget an entry.
+/// SQLite keeps no checksum of contents, so a byte outside of any row may change unnoticed; but no flipped byte crashes the
+/// reader, makes it write, or changes what it reads.
 #[test]
 fn a_flipped_byte_never_loses_an_entry_in_silence() {
     let home = Home::with_entries(12);
+    let sound = LedgerFile::open(&home.ledger).and_then(|ledger| ledger.entries()).expect("sound");
     let whole = fs::read(&home.ledger).expect("there");
     let mut refused = 0;
     let mut random = Random(7);
@@ -302,14 +303,65 @@ fn a_flipped_byte_never_loses_an_entry_in_silence() {
         match LedgerFile::open(&home.ledger) {
             Ok(ledger) => {
                 let entries = ledger.entries().expect("was sound a moment ago");
-                assert_eq!(entries.len(), 12, "byte {place}");
-                assert!(entries.iter().all(|entry| entry.charged.len() == 1), "byte {place}");
+                assert_eq!(entries, sound, "byte {place}");
             }
             Err(_) => refused += 1,
         }
         assert!(fs::read(&home.ledger).expect("there") == damaged, "byte {place} was flipped and the file written");
     }
     assert!(refused > 50, "{refused} of {}: headers and structure are checked", places.len());
+}
+
+/// Whoever may write the file can take the triggers away; the chain shows what was changed all the same.
+#[test]
+fn every_later_edit_is_noticed() {
+    let home = Home::new();
+    let mut ledger = LedgerFile::create(&home.ledger, &add_remove(), Some(budget(3.0))).expect("a new name");
+    for purpose in ["first", "second", "third"] {
+        ledger.charge(&tick(purpose)).expect("affordable");
+    }
+    ledger.keep_answer(&"a".repeat(64), 2, "an answer").expect("sound");
+    let seals: Vec<String> = ledger.entries().expect("sound").into_iter().map(|entry| entry.seal).collect();
+    assert_eq!(ledger.last_entry(), Some((3, seals[2].as_str())));
+    drop(ledger);
+    let whole = fs::read(&home.ledger).expect("there");
+    for edit in [
+        "UPDATE entry SET time = '2020-01-01T00:00:00Z' WHERE id = 2",
+        "UPDATE entry SET request = replace(request, 'second', 'sekond')",
+        "UPDATE charge SET mu_squared = '1' WHERE entry = 1",
+        "DELETE FROM charge WHERE entry = 3; DELETE FROM entry WHERE id = 3; UPDATE sqlite_sequence SET seq = 2; \
+         UPDATE entry SET seal = (SELECT seal FROM entry WHERE id = 1) WHERE id = 2",
+        "UPDATE budget SET epsilon = 30",
+        "UPDATE ledger SET id = '00000000000000000000000000000000'",
+        "UPDATE answer SET release = 'another answer'",
+    ] {
+        fs::write(&home.ledger, &whole).expect("writable");
+        let connection = Connection::open(&home.ledger).expect("a database");
+        let kept: Vec<(String, String)> = {
+            let mut triggers =
+                connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").expect("SQL");
+            let rows = triggers.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+            rows.collect::<Result<_, _>>().expect("text")
+        };
+        kept.iter().for_each(|(name, _)| connection.execute_batch(&format!("DROP TRIGGER {name}")).expect("SQL"));
+        connection.execute_batch(edit).expect("legal SQL");
+        kept.iter().for_each(|(_, sql)| connection.execute_batch(sql).expect("SQL"));
+        drop(connection);
+        let error = LedgerFile::open(&home.ledger).expect_err(edit);
+        assert!(error.to_string().contains("was changed after it was written"), "{edit}: {error}");
+    }
+    fs::write(&home.ledger, &whole).expect("writable");
+    LedgerFile::open(&home.ledger).expect("as it was");
+}
+
+#[test]
+fn a_ledger_of_before_the_seals_is_named_and_left_alone() {
+    let home = Home::with_entries(2);
+    let other = Connection::open(&home.ledger).expect("a database");
+    other.pragma_update(None, "user_version", 1).expect("a setting");
+    drop(other);
+    let error = LedgerFile::open(&home.ledger).expect_err("an old format");
+    assert!(matches!(error, LedgerFileError::Older { found: 1, .. }), "{error}");
 }
 
 #[test]
@@ -545,13 +597,13 @@ fn child_process() {
             for number in 0_u64.. {
                 let purpose = format!("{}-{number}", std::process::id());
                 ledger.charge(&tick(&purpose)).expect("no limit");
-                say(&format!("charged {} {purpose}", ledger.last_entry_id().expect("just charged")));
+                say(&format!("charged {} {purpose}", ledger.last_entry().expect("just charged").0));
             }
         }
         "charge-until-refused" => {
             let mut ledger = LedgerFile::open(&path).expect("sound");
             while charge_if_allowed(&mut ledger, "child") {
-                say(&format!("charged {}", ledger.last_entry_id().expect("just charged")));
+                say(&format!("charged {}", ledger.last_entry().expect("just charged").0));
             }
             say("refused");
         }
@@ -559,7 +611,7 @@ fn child_process() {
             let mut ledger = LedgerFile::open(&path).expect("sound");
             for _ in 0..100 {
                 match ledger.charge(&tick(&"long ".repeat(200))) {
-                    Ok(()) => say(&format!("charged {}", ledger.last_entry_id().expect("just charged"))),
+                    Ok(()) => say(&format!("charged {}", ledger.last_entry().expect("just charged").0)),
                     Err(error) => return say(&format!("error {error}")),
                 }
             }
@@ -582,7 +634,10 @@ fn child_process() {
                 say("end");
             }
         },
-        "leave-journal" => leave_journal(&path, "INSERT INTO entry (time, request) VALUES ('', hex(zeroblob(3000)))"),
+        "leave-journal" => leave_journal(
+            &path,
+            "INSERT INTO entry (nonce, time, request, seal) VALUES (hex(zeroblob(16)), '', hex(zeroblob(3000)), hex(zeroblob(32)))",
+        ),
         "leave-foreign-journal" => {
             let connection = Connection::open(&path).expect("a new name");
             connection.execute_batch("CREATE TABLE thing (content BLOB)").expect("legal SQL");
@@ -719,13 +774,17 @@ impl Home {
         names
     }
 
-    /// As `docs/reference/ledger.md` describes the format.
+    /// As `docs/reference/ledger.md` describes the format, but for the seal: good for as long as the ledger stays open.
     fn insert_entry(&self, request: &Request, charged: &BTreeMap<Relation, MuSquared>) {
         let mut connection = Connection::open(&self.ledger).expect("a database");
         let transaction = connection.transaction().expect("free");
         let request = serde_json::to_string(request).expect("plain data");
         transaction
-            .execute("INSERT INTO entry (time, request) VALUES ('2026-01-01T00:00:00Z', ?1)", [request])
+            .execute(
+                "INSERT INTO entry (nonce, time, request, seal) \
+                 VALUES (hex(zeroblob(16)), '2026-01-01T00:00:00Z', ?1, hex(zeroblob(32)))",
+                [request],
+            )
             .expect("an entry");
         for (relation, price) in charged {
             let texts = [relation.to_string(), price.steps().to_string()];

@@ -93,7 +93,7 @@ impl World {
         let spent = paid.price_up(&relation).expect("finite").mu_up();
         assert!(spent <= claim.mu && spent > 0.999 * claim.mu, "{spent} of {}", claim.mu);
         let mut session = seeded_session(&engine, &mut ledger, relation, seed).expect("opens");
-        let fitted = prepared.fit(&mut session, &paid, &mut || {}).expect("in memory");
+        let fitted = prepared.fit(&mut session, &paid, &mut |_| {}).expect("in memory");
         drop(session);
         assert_eq!(ledger.charged.len(), 1, "one charge");
         Model::from_weights(&self.schema, &fitted, None)

@@ -87,10 +87,10 @@ pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, asked: &Asked<'_>, eps
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
     let request = plan.request("table", schema);
     let mut session = seeded_session(engine, &mut ledger, schema.relation(), seed).expect("opens");
-    let fitted = prepared.fit(&mut session, &request, &mut || {}).expect("in memory");
+    let fitted = prepared.fit(&mut session, &request, &mut |_| {}).expect("in memory");
     drop(session);
     assert_eq!(ledger.charged, std::slice::from_ref(&request), "one charge for the whole fit");
-    let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1 });
+    let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1, seal: None });
     (plan, Model::from_weights(schema, &fitted, Some(certificate)))
 }
 

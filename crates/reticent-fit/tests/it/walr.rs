@@ -355,7 +355,7 @@ fn public_features_that_cannot_be_fitted_cost_nothing() {
     let empty = MemoryEngine::new(CodedTable::empty(&schema));
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
     let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
-    let error = prepared.fit(&mut session, &prepared.plan().request("table", &schema), &mut || {});
+    let error = prepared.fit(&mut session, &prepared.plan().request("table", &schema), &mut |_| {});
     let error = error.expect_err("no rows");
     assert!(matches!(error, FitError::PublicFeatures(_)), "{error}");
     drop(session);

@@ -1,0 +1,155 @@
+//! Neighbouring synthetic tables, chosen to be as different as neighbours can be.
+
+use reticent_core::adjacency::Adjacency;
+use reticent_core::record::{Cell, Label};
+use reticent_core::schema::{Feature, FeatureKind, Schema, TargetKind};
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::table::CodedTable;
+
+/// Two tables that differ in what one unit holds.
+pub(super) struct Pair {
+    pub(super) description: String,
+    pub(super) first: MemoryEngine,
+    pub(super) second: MemoryEngine,
+}
+
+/// Schemas of two numbers and a category, one for each kind of target and adjacency that a method may need; most methods take
+/// the first.
+pub(super) fn small_schemas(rows: usize) -> impl Iterator<Item = Schema> {
+    let targets = ["classes = [\"no\", \"yes\"]", "bounds = [0, 1]"];
+    ["add-remove", "label"].into_iter().flat_map(move |adjacency| {
+        targets.into_iter().map(move |target| {
+            let text = format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"{adjacency}\"\nrows = {}\n[target]\ncolumn = \"y\"\n{target}\n\
+                 [features]\na = {{ bounds = [0, 1] }}\nb = {{ bounds = [0, 1] }}\nc = {{ categories = [\"u\", \"v\"] }}\n",
+                rows.max(1)
+            );
+            Schema::from_text(&text).expect("a legal schema")
+        })
+    })
+}
+
+#[derive(Clone, PartialEq)]
+struct Row {
+    cells: Vec<Cell>,
+    label: Label,
+}
+
+/// Features as far out as the schema lets them be.
+#[derive(Clone, Copy)]
+enum Corner {
+    Low,
+    High,
+    Mixed,
+}
+
+impl Corner {
+    const ALL: [Self; 3] = [Self::Low, Self::High, Self::Mixed];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "all features at the lower end",
+            Self::High => "all features at the upper end",
+            Self::Mixed => "features at alternating ends",
+        }
+    }
+
+    const fn opposite(self) -> Self {
+        match self {
+            Self::Low | Self::Mixed => Self::High,
+            Self::High => Self::Low,
+        }
+    }
+
+    fn cells(self, schema: &Schema) -> Vec<Cell> {
+        let cell = |(place, feature): (usize, &Feature)| {
+            let up = match self {
+                Self::Low => false,
+                Self::High => true,
+                Self::Mixed => place % 2 == 0,
+            };
+            match &feature.kind {
+                FeatureKind::Numeric { low, high, .. } => Cell::Number(if up { *high } else { *low }),
+                FeatureKind::Categorical { categories, .. } => {
+                    Cell::Category(if up { categories.len() as u32 } else { 1 })
+                }
+            }
+        };
+        schema.features().iter().enumerate().map(cell).collect()
+    }
+}
+
+/// The two ends of the target.
+fn labels(schema: &Schema) -> [Label; 2] {
+    match &schema.target().kind {
+        TargetKind::Classes(classes) => [Label::Class(0), Label::Class((classes.len() - 1) as u16)],
+        TargetKind::Bounds { low, high } => [Label::Value(*low), Label::Value(*high)],
+    }
+}
+
+/// Pairs to try: one unit's rows in a corner, alone or among `rows` rows that a model would learn the opposite from.
+pub(super) fn candidates(schema: &Schema, rows: usize) -> Vec<Pair> {
+    let unit_rows = schema.privacy().unit.rows_max() as usize;
+    let ends = labels(schema);
+    let mut pairs = Vec::new();
+    for corner in Corner::ALL {
+        for (label, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+            let row = |corner: Corner, label| Row { cells: corner.cells(schema), label };
+            let unit = |row: Row| vec![row; unit_rows];
+            let against = vec![row(corner, other); rows];
+            let (held, name) = (unit(row(corner, label)), format!("{} and target {}", corner.name(), word(label)));
+            let mut push = |around: &[Row], second: Vec<Row>, change: &str| {
+                let first = match schema.privacy().adjacency {
+                    Adjacency::AddRemove => around.to_vec(),
+                    Adjacency::Replace | Adjacency::Label | Adjacency::Party => [around, &held].concat(),
+                };
+                let surroundings = match around.len() {
+                    0 => "nothing else".to_owned(),
+                    count => format!("{count} other rows"),
+                };
+                let description = format!("one unit with {name}, {change}; {surroundings} in the table");
+                let second = [around, &second].concat();
+                pairs.push(Pair { description, first: engine(schema, &first), second: engine(schema, &second) });
+            };
+            match schema.privacy().adjacency {
+                Adjacency::AddRemove => {
+                    push(&[], held.clone(), "there or not");
+                    push(&against, held.clone(), "there or not");
+                }
+                Adjacency::Replace => {
+                    for around in [&[][..], &against] {
+                        push(around, unit(row(corner, other)), "or with the other target");
+                        push(around, unit(row(corner.opposite(), label)), "or at the other end");
+                        push(around, unit(row(corner.opposite(), other)), "or at the other end with the other target");
+                    }
+                }
+                Adjacency::Label | Adjacency::Party => {
+                    // Public features that are all alike would let a method work with a single column.
+                    let spread: Vec<Row> = (0..rows)
+                        .map(|place| {
+                            let corner = if place % 8 == 0 { corner } else { Corner::ALL[place % 3] };
+                            row(corner, ends[place / 3 % 2])
+                        })
+                        .collect();
+                    push(&spread, unit(row(corner, other)), "or with the other target");
+                }
+            }
+        }
+    }
+    pairs
+}
+
+fn word(label: Label) -> &'static str {
+    match label {
+        Label::Class(0) => "the first class",
+        Label::Class(_) => "the last class",
+        Label::Value(_) => "at one bound",
+        Label::Unusable => "missing",
+    }
+}
+
+fn engine(schema: &Schema, rows: &[Row]) -> MemoryEngine {
+    let mut table = CodedTable::empty(schema);
+    rows.iter().for_each(|row| table.push(&row.cells, row.label));
+    MemoryEngine::new(table)
+}
