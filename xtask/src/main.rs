@@ -42,6 +42,12 @@ fn say(line: &str) {
     eprintln!("{line}");
 }
 
+/// A line of results, for whoever reads or keeps stdout.
+#[allow(clippy::print_stdout, reason = "the one place of the chores that writes results")]
+fn print(line: &str) {
+    println!("{line}");
+}
+
 /// The folder of the repository.
 fn root() -> std::path::PathBuf {
     let xtask = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

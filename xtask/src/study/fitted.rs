@@ -1,0 +1,40 @@
+//! Weights read from a model file, for figures that only the truth behind a generated table can give.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// One score: intercept and coefficients in the units of the table, in the order of the model's columns.
+pub(super) struct Fitted {
+    pub(super) intercept: f64,
+    pub(super) coefficients: Vec<f64>,
+    /// Where the method knows them.
+    pub(super) standard_errors: Vec<Option<f64>>,
+}
+
+impl Fitted {
+    /// The model's first output: a number, or the last of two classes.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let model: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let output = &model["outputs"][0];
+        let listed = output["coefficients"].as_array().ok_or("the model has no coefficients")?;
+        Ok(Self {
+            intercept: output["intercept"].as_f64().ok_or("the model has no intercept")?,
+            coefficients: listed.iter().map(|one| one["coefficient"].as_f64().unwrap_or(f64::NAN)).collect(),
+            standard_errors: listed.iter().map(|one| one["standard_error"].as_f64()).collect(),
+        })
+    }
+
+    pub(super) fn score(&self, row: &[f64]) -> f64 {
+        assert_eq!(row.len(), self.coefficients.len(), "a coefficient a column");
+        self.intercept + row.iter().zip(&self.coefficients).map(|(value, weight)| value * weight).sum::<f64>()
+    }
+}
+
+/// Expected log loss of a score beyond that of the true one.
+pub(super) fn excess_loss(truth: f64, found: f64) -> f64 {
+    let share = 1.0 / (1.0 + (-truth).exp());
+    let loss = |score: f64| score.max(0.0) + (-score.abs()).exp().ln_1p() - share * score;
+    loss(found) - loss(truth)
+}
