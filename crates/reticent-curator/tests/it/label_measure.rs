@@ -1,7 +1,7 @@
 //! A label holder against a consumer that it does not trust: each rule has a test that fails without it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::engine::Engine;
