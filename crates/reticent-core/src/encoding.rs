@@ -347,6 +347,15 @@ impl Encoding {
         self.norm
     }
 
+    /// The step that every row has under this encoding, where the norm rule gives all rows the same.
+    #[must_use]
+    pub fn common_step(&self) -> Option<f32> {
+        match self.norm {
+            NormRule::Clip(bound) => Some((bound / f64::from(LATTICE_NORM_MAX)) as f32),
+            NormRule::OwnNorm => None,
+        }
+    }
+
     /// Length of one lattice step of a *sum* of rows, in the units of a row's contribution.
     #[must_use]
     pub fn contribution_step(&self) -> f64 {

@@ -12,6 +12,7 @@ pub mod draft;
 pub mod source;
 
 pub mod kernel;
+pub mod lattice;
 pub mod memory_engine;
 mod minimiser;
 pub mod party_votes;

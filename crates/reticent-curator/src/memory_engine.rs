@@ -4,16 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::contribution::{CodedLabel, product_label};
-use reticent_core::encoding::{Encoding, LatticeRow};
+use reticent_core::contribution::CodedLabel;
+use reticent_core::encoding::Encoding;
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, SumQuery};
-use reticent_core::slope::{bounded_softmax_slopes, softmax_slopes};
 use reticent_core::sum::PartialSum;
 
-use crate::kernel::{LANES, add_gradient, add_products, add_softmax_gradient};
+use crate::lattice::{LatticeBlock, Steps};
 use crate::minimiser::{Labels, Problem, Rows, minimise};
 use crate::table::CodedTable;
 
@@ -29,10 +28,31 @@ pub struct MemoryEngine {
 struct Lattice {
     encoding: Arc<Encoding>,
     columns: usize,
-    /// Coordinates of a stored row: the columns, then zeros up to whole lanes.
-    stride: usize,
+    /// Row after row, one coordinate a column.
     features: Vec<i16>,
-    steps: Vec<f32>,
+    steps: RowSteps,
+}
+
+/// Length of one lattice step of each row.
+enum RowSteps {
+    Common(f32),
+    Own(Vec<f32>),
+}
+
+impl Lattice {
+    /// The rows of these labels, from row `first` on.
+    fn block<'a>(&'a self, first: usize, labels: &'a [CodedLabel]) -> LatticeBlock<'a> {
+        let rows = first..first + labels.len();
+        LatticeBlock {
+            columns: self.columns,
+            features: &self.features[rows.start * self.columns..rows.end * self.columns],
+            steps: match &self.steps {
+                RowSteps::Common(step) => Steps::Common(*step),
+                RowSteps::Own(steps) => Steps::Own(&steps[rows]),
+            },
+            labels,
+        }
+    }
 }
 
 /// The table does not fit. An aborting allocation would print its size, and with it the number of rows.
@@ -97,21 +117,32 @@ impl MemoryEngine {
     fn encode(&self, encoding: Arc<Encoding>) -> Result<Lattice, OutOfMemory> {
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
         let (rows, columns) = (self.table.rows(), encoding.coding().columns().len());
-        let stride = columns.next_multiple_of(LANES);
-        let mut features = zeros::<i16>(rows.checked_mul(stride).ok_or(OutOfMemory)?)?;
-        let mut steps = zeros::<f32>(rows)?;
-        features
-            .par_chunks_mut(stride * self.block_rows)
-            .zip(steps.par_chunks_mut(self.block_rows))
-            .enumerate()
-            .for_each(|(block, (features, steps))| {
-                let mut scratch = vec![0.0; columns];
-                for (offset, (row, step)) in features.chunks_exact_mut(stride).zip(steps).enumerate() {
-                    let codes = self.table.codes_of_row(block * self.block_rows + offset);
-                    *step = encoding.encode_codes(codes, &mut scratch, &mut row[..columns]);
+        let mut features = zeros::<i16>(rows.checked_mul(columns).ok_or(OutOfMemory)?)?;
+        let common = encoding.common_step();
+        let mut own_steps = if common.is_some() { Vec::new() } else { zeros::<f32>(rows)? };
+        let encode_block = |block: usize, features: &mut [i16], steps: &mut [f32]| {
+            let mut scratch = vec![0.0; columns];
+            for (offset, row) in features.chunks_exact_mut(columns).enumerate() {
+                let codes = self.table.codes_of_row(block * self.block_rows + offset);
+                let step = encoding.encode_codes(codes, &mut scratch, row);
+                if let Some(own) = steps.get_mut(offset) {
+                    *own = step;
                 }
-            });
-        Ok(Lattice { encoding, columns, stride, features, steps })
+            }
+        };
+        let blocks = features.par_chunks_mut(columns * self.block_rows);
+        let steps = match common {
+            Some(step) => {
+                blocks.enumerate().for_each(|(block, features)| encode_block(block, features, &mut []));
+                RowSteps::Common(step)
+            }
+            None => {
+                let blocks = blocks.zip(own_steps.par_chunks_mut(self.block_rows)).enumerate();
+                blocks.for_each(|(block, (features, steps))| encode_block(block, features, steps));
+                RowSteps::Own(own_steps)
+            }
+        };
+        Ok(Lattice { encoding, columns, features, steps })
     }
 
     /// Sums over blocks of rows, on all threads.
@@ -129,78 +160,6 @@ impl MemoryEngine {
             },
         )
     }
-
-    /// Sum over one block, whose first row is `first`, from the lattice.
-    fn sum_lattice(query: &SumQuery, lattice: &Lattice, first: usize, labels: &[CodedLabel]) -> PartialSum {
-        let mut sum = PartialSum::zero(query);
-        let rows = first..first + labels.len();
-        let features = &lattice.features[rows.start * lattice.stride..rows.end * lattice.stride];
-        let steps = &lattice.steps[rows];
-        match *query.shape().map() {
-            Map::Gradient { loss, .. } => {
-                let mut totals = vec![0i64; lattice.columns];
-                add_gradient(loss, query.weights(), features, steps, labels, &mut totals);
-                sum.add_kernel_totals(&totals);
-            }
-            Map::SoftmaxGradient { classes, .. } => {
-                let classes = classes as usize;
-                let mut totals = vec![0i64; classes * lattice.columns];
-                add_softmax_gradient(classes, softmax_slopes, query.weights(), features, steps, labels, &mut totals);
-                sum.add_kernel_totals(&totals);
-            }
-            Map::BoundedSoftmaxGradient { classes, .. } => {
-                let classes = classes as usize;
-                let mut totals = vec![0i64; classes * lattice.columns];
-                let slopes = bounded_softmax_slopes;
-                add_softmax_gradient(classes, slopes, query.weights(), features, steps, labels, &mut totals);
-                sum.add_kernel_totals(&totals);
-            }
-            Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
-                let columns = lattice.columns;
-                let labels: Vec<_> =
-                    labels.iter().zip(steps).map(|(label, step)| product_label(target, *label, *step)).collect();
-                let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
-                add_products(columns, lattice.stride, features, &labels, &mut products);
-                // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
-                let multipliers = [diagonal, off_diagonal, cross, square].map(i64::from);
-                sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers));
-            }
-            Map::ClassCount { .. }
-            | Map::ClippedGradient { .. }
-            | Map::CorrectCount { .. }
-            | Map::LogLoss { .. }
-            | Map::ScoreHistogram { .. }
-            | Map::SquaredError => {
-                for ((row, step), label) in features.chunks_exact(lattice.stride).zip(steps).zip(labels) {
-                    sum.add_row(query, LatticeRow { features: &row[..lattice.columns], step: *step }, *label);
-                }
-            }
-            Map::Marginals { .. }
-            | Map::MatrixProduct { .. }
-            | Map::PartyVectors { .. }
-            | Map::PartyMinimum { .. }
-            | Map::Minimum(_) => unreachable!("answered without the lattice"),
-        }
-        sum
-    }
-}
-
-/// Products times the multipliers of their blocks, blocks with multiplier 0 of the label left out.
-fn with_multipliers(products: &[i64], columns: usize, [diagonal, off_diagonal, cross, square]: [i64; 4]) -> Vec<i64> {
-    let mut products = products.iter().copied();
-    let mut totals = Vec::with_capacity(products.len());
-    for first in 0..columns {
-        totals.extend(products.by_ref().take(1).map(|product| product * diagonal));
-        totals.extend(products.by_ref().take(columns - first - 1).map(|product| product * off_diagonal));
-    }
-    let with_label: Vec<i64> = products.by_ref().take(columns).collect();
-    if cross > 0 {
-        totals.extend(with_label.iter().map(|product| product * cross));
-    }
-    if square > 0 {
-        totals.extend(products.map(|product| product * square));
-    }
-    totals
 }
 
 /// A public matrix that does not have one row for each label.
@@ -238,7 +197,7 @@ impl Engine for MemoryEngine {
             }));
         }
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
-        Ok(self.sum_blocks(query, |first, labels| Self::sum_lattice(query, &lattice, first, labels)))
+        Ok(self.sum_blocks(query, |first, labels| lattice.block(first, labels).sum(query)))
     }
 
     fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {
@@ -247,7 +206,7 @@ impl Engine for MemoryEngine {
         let answer = minimise(&Problem {
             rows: Rows {
                 features: &lattice.features,
-                stride: lattice.stride,
+                stride: lattice.columns,
                 columns: lattice.columns,
                 labels: Labels::Classes(self.table.labels()),
             },

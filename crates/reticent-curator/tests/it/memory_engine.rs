@@ -12,7 +12,8 @@ use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
-use reticent_curator::kernel::{FLUSH_ROWS, LANES, add_gradient};
+use reticent_curator::kernel::{FLUSH_ROWS, add_gradient};
+use reticent_curator::lattice::Steps;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
@@ -161,13 +162,12 @@ fn full_scale_rows_do_not_overflow_a_lane() {
     let pass = PassWeights::quantise(&weights);
     for rows in [1, FLUSH_ROWS - 1, FLUSH_ROWS, FLUSH_ROWS + 1, 1000] {
         for sign in [1i16, -1] {
-            let stride = COLUMNS.next_multiple_of(LANES);
-            let mut features = vec![0i16; rows * stride];
-            features.iter_mut().step_by(stride).for_each(|feature| *feature = sign * 32767);
+            let mut features = vec![0i16; rows * COLUMNS];
+            features.iter_mut().step_by(COLUMNS).for_each(|feature| *feature = sign * 32767);
             // The label that the confident score gets wrong, so that every slope is ±2048.
             let labels = vec![if sign > 0 { 0 } else { 1 }; rows];
             let mut totals = vec![0i64; COLUMNS];
-            add_gradient(Loss::Logistic, &pass, &features, &vec![1.0; rows], &labels, &mut totals);
+            add_gradient(Loss::Logistic, &pass, &features, Steps::Common(1.0), &labels, &mut totals);
             assert_eq!(totals[0], 2048 * 32767 * rows as i64, "{rows} rows");
         }
     }
