@@ -17,13 +17,13 @@ use crate::query::{Loss, SLOPE_MAX};
 pub fn slope(loss: Loss, z: f32, label: u8) -> i32 {
     match loss {
         Loss::Logistic => {
-            // `as` truncates; a NaN becomes 0, which is a legal slope.
-            let rounded = (SLOPE_MAX as f32 * sigmoid(z) + 0.5) as i32;
+            // A NaN becomes 0, which is a legal slope.
+            let rounded = truncated(SLOPE_MAX as f32 * sigmoid(z) + 0.5);
             rounded.clamp(0, SLOPE_MAX) - SLOPE_MAX * i32::from(label.min(1))
         }
         Loss::TwoSidedExponential => {
             let (sign, toward) = if label == 0 { (1, z) } else { (-1, -z) };
-            let rounded = (SLOPE_MAX as f32 * exp(toward.min(0.0)) + 0.5) as i32;
+            let rounded = truncated(SLOPE_MAX as f32 * exp(toward.min(0.0)) + 0.5);
             sign * rounded.clamp(0, SLOPE_MAX)
         }
     }
@@ -46,8 +46,8 @@ pub fn softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) {
     let total: f32 = scores.iter().map(|score| exp(score - largest)).sum();
     let mut left = SLOPE_MAX;
     for (slope, score) in slopes.iter_mut().zip(scores) {
-        // `as` truncates; a NaN becomes 0. What rounding might bring past the whole is cut off.
-        let share = (SLOPE_MAX as f32 * (exp(score - largest) / total)) as i32;
+        // A NaN becomes 0. What rounding might bring past the whole is cut off.
+        let share = truncated(SLOPE_MAX as f32 * (exp(score - largest) / total));
         *slope = share.clamp(0, left);
         left -= *slope;
     }
@@ -78,8 +78,8 @@ pub fn bounded_softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) 
     let worst = (squares / (total * total) + 1.0 - 2.0 * (least / total)).sqrt();
     for (place, (slope, score)) in slopes.iter_mut().zip(scores).enumerate() {
         let indicator = if place == class { 1.0 } else { 0.0 };
-        // `as` truncates toward zero; a NaN becomes 0.
-        let bounded = (SLOPE_MAX as f32 * ((exponential(score) / total - indicator) / worst)) as i32;
+        // A NaN becomes 0.
+        let bounded = truncated(SLOPE_MAX as f32 * ((exponential(score) / total - indicator) / worst));
         *slope = bounded.clamp(-SLOPE_MAX, SLOPE_MAX);
     }
     let square = |slopes: &[i32]| -> i64 { slopes.iter().map(|slope| i64::from(*slope).pow(2)).sum() };
@@ -106,15 +106,33 @@ pub fn exp(x: f32) -> f32 {
     // Adding and subtracting 1.5·2^23 rounds to the nearest integer.
     const ROUND: f32 = 12_582_912.0;
     let x = x.clamp(-80.0, 80.0);
-    let n = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let rounded = x * std::f32::consts::LOG2_E + ROUND;
+    let n = rounded - ROUND;
     let r = (x - n * LN2_HIGH) - n * LN2_LOW;
     let mut polynomial = 1.0 / 5040.0;
     for coefficient in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
         polynomial = polynomial * r + coefficient;
     }
-    // NaN becomes 0 here, which is harmless: its polynomial is NaN already.
-    let exponent = n as i32 + 127;
-    polynomial * f32::from_bits((exponent as u32) << 23)
+    // The last bits of `rounded` are those of n. With a NaN they are anything, which is harmless: its polynomial is NaN.
+    let exponent = rounded.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127);
+    polynomial * f32::from_bits(exponent << 23)
+}
+
+/// `value` without its fraction, limited to `[-4096, 4096]`; a NaN becomes 0.
+///
+/// The same integer as `value as i32` with that limit, by operations that compilers do for many lanes at once.
+#[must_use]
+#[inline]
+pub fn truncated(value: f32) -> i32 {
+    // From 2^23 on, floats are whole numbers, and their last bits are an integer's.
+    const WHOLE: f32 = 8_388_608.0;
+    // `max` and `min` give the number where one side is a NaN.
+    let magnitude = value.abs().max(0.0).min(4096.0);
+    let magnitude = if value.is_nan() { 0.0 } else { magnitude };
+    let nearest = magnitude + WHOLE;
+    let above = i32::from(nearest - WHOLE > magnitude);
+    let whole = nearest.to_bits().wrapping_sub(WHOLE.to_bits()) as i32 - above;
+    if value < 0.0 { -whole } else { whole }
 }
 
 #[cfg(test)]
@@ -130,6 +148,18 @@ mod tests {
             worst = worst.max((f64::from(exp(x)) / exact - 1.0).abs());
         }
         assert!(worst < 3e-7, "{worst:e}");
+    }
+
+    #[test]
+    fn truncation_is_that_of_a_cast() {
+        let near_whole = (-4100..=4100).flat_map(|whole| {
+            let whole = whole as f32;
+            [whole.next_down(), whole, whole.next_up(), whole - 0.5, (whole - 0.5).next_down()]
+        });
+        let all = (0..=u32::MAX).step_by(509).map(f32::from_bits);
+        for value in near_whole.chain(all).chain([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0]) {
+            assert_eq!(truncated(value), (value as i32).clamp(-4096, 4096), "{value}");
+        }
     }
 
     #[test]

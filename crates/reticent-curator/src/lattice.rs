@@ -3,10 +3,9 @@
 use reticent_core::contribution::{CodedLabel, product_label};
 use reticent_core::encoding::LatticeRow;
 use reticent_core::query::{Map, SumQuery};
-use reticent_core::slope::{bounded_softmax_slopes, softmax_slopes};
 use reticent_core::sum::PartialSum;
 
-use crate::kernel::{add_gradient, add_products, add_softmax_gradient};
+use crate::kernel::{Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient};
 
 /// Length of one lattice step of the rows of a block.
 #[derive(Clone, Copy)]
@@ -58,42 +57,41 @@ pub struct LatticeBlock<'a> {
 }
 
 impl LatticeBlock<'_> {
+    pub(crate) fn assert_whole(&self) {
+        assert_eq!(self.features.len(), self.columns * self.labels.len(), "one row a label");
+        if let Steps::Own(steps) = self.steps {
+            assert_eq!(steps.len(), self.labels.len(), "one step a row");
+        }
+    }
+
     /// The exact sum of a query that reads lattice rows: the same integers as core's scalar reference, row after row.
     ///
     /// # Panics
     /// On a query that is answered without lattice rows, and when features and labels are not of the same rows.
     pub fn sum(&self, query: &SumQuery) -> PartialSum {
         let Self { columns, features, steps, labels } = *self;
-        assert_eq!(features.len(), columns * labels.len(), "one row a label");
+        self.assert_whole();
+        let instructions = Instructions::best();
         assert!(labels.len() <= 1 << 16, "the products of a block fit 64 bits");
         let mut sum = PartialSum::zero(query);
         match *query.shape().map() {
             Map::Gradient { loss, .. } => {
                 let mut totals = vec![0i64; columns];
-                add_gradient(loss, query.weights(), features, steps, labels, &mut totals);
+                add_gradient(instructions, loss, query.weights(), self, &mut totals);
                 sum.add_kernel_totals(&totals);
             }
-            Map::SoftmaxGradient { classes, .. } => {
-                let classes = classes as usize;
-                let mut totals = vec![0i64; classes * columns];
-                add_softmax_gradient(classes, softmax_slopes, query.weights(), features, steps, labels, &mut totals);
-                sum.add_kernel_totals(&totals);
-            }
-            Map::BoundedSoftmaxGradient { classes, .. } => {
-                let classes = classes as usize;
-                let mut totals = vec![0i64; classes * columns];
-                let slopes = bounded_softmax_slopes;
-                add_softmax_gradient(classes, slopes, query.weights(), features, steps, labels, &mut totals);
+            Map::SoftmaxGradient { classes, .. } | Map::BoundedSoftmaxGradient { classes, .. } => {
+                let bounded = matches!(query.shape().map(), Map::BoundedSoftmaxGradient { .. });
+                let slopes = if bounded { SoftmaxSlopes::Bounded } else { SoftmaxSlopes::Softmax };
+                let mut totals = vec![0i64; classes as usize * columns];
+                add_softmax_gradient(instructions, slopes, query.weights(), self, &mut totals);
                 sum.add_kernel_totals(&totals);
             }
             Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
-                let labels: Vec<_> = labels
-                    .iter()
-                    .enumerate()
-                    .map(|(row, label)| product_label(target, *label, steps.of_row(row)))
-                    .collect();
+                let of_row = |(row, label): (usize, &CodedLabel)| product_label(target, *label, steps.of_row(row));
+                let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
                 let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
-                add_products(columns, features, &labels, &mut products);
+                add_products(instructions, columns, features, &labels, &mut products);
                 // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
                 let multipliers = [diagonal, off_diagonal, cross, square].map(i64::from);
                 sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers));

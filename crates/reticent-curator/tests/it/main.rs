@@ -1,6 +1,7 @@
 //! Integration tests of the crate that sees rows.
 
 mod draft;
+mod kernel;
 mod label_measure;
 mod ledger_file;
 mod memory_engine;

@@ -12,8 +12,6 @@ use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
-use reticent_curator::kernel::{FLUSH_ROWS, add_gradient};
-use reticent_curator::lattice::Steps;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
@@ -152,27 +150,6 @@ proptest! {
         let difference: Vec<i128> = whole.iter().zip(&rest).map(|(whole, rest)| whole - rest).collect();
         prop_assert_eq!(difference, alone(&schema, &removed, &query));
     }
-}
-
-/// Full-scale rows with full slopes: the worst case for the 32-bit lanes, at the flush and one row past it.
-#[test]
-fn full_scale_rows_do_not_overflow_a_lane() {
-    let mut weights = vec![0.0; COLUMNS];
-    weights[0] = 1000.0;
-    let pass = PassWeights::quantise(&weights);
-    for rows in [1, FLUSH_ROWS - 1, FLUSH_ROWS, FLUSH_ROWS + 1, 1000] {
-        for sign in [1i16, -1] {
-            let mut features = vec![0i16; rows * COLUMNS];
-            features.iter_mut().step_by(COLUMNS).for_each(|feature| *feature = sign * 32767);
-            // The label that the confident score gets wrong, so that every slope is ±2048.
-            let labels = vec![if sign > 0 { 0 } else { 1 }; rows];
-            let mut totals = vec![0i64; COLUMNS];
-            add_gradient(Loss::Logistic, &pass, &features, Steps::Common(1.0), &labels, &mut totals);
-            assert_eq!(totals[0], 2048 * 32767 * rows as i64, "{rows} rows");
-        }
-    }
-    assert!(i64::from(i32::MAX) >= FLUSH_ROWS as i64 * 2048 * 32767, "the flush rule");
-    assert!(i64::from(i32::MAX) < (FLUSH_ROWS as i64 + 1) * 2048 * 32767, "is tight");
 }
 
 /// Under label adjacency features are public, and labels meet the public rows by their place.

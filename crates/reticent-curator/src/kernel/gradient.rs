@@ -1,0 +1,82 @@
+//! The gradient pass of two classes: one score and one slope a row.
+
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::Loss;
+
+use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window};
+use super::slopes;
+use crate::lattice::LatticeBlock;
+
+/// Most groups whose slopes are found together, and the coordinates of all rows of such groups.
+const BATCH: usize = 8;
+const BATCH_COORDINATES: usize = 1 << 13;
+
+/// One pass over one block.
+pub(super) struct GradientPass<'a> {
+    pub(super) loss: Loss,
+    pub(super) weights: &'a PassWeights,
+    pub(super) block: LatticeBlock<'a>,
+}
+
+impl GradientPass<'_> {
+    /// The pass with its two inner loops, in any instructions: it is compiled into each function below.
+    #[inline(always)]
+    fn run(
+        &self,
+        totals: &mut [i64],
+        dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
+        accumulate: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1], &[i16]),
+    ) {
+        let LatticeBlock { columns, features, steps, labels } = self.block;
+        let weights = chunks_of(self.weights.weights());
+        let mut wide = vec![[0i64; CHUNK]; weights.len()];
+        let mut copy = Vec::new();
+        // Several groups at a time, if all stay in the nearest cache: the slopes of one group are a long chain of operations.
+        let batch = (BATCH_COORDINATES / (GROUP * columns)).clamp(1, BATCH);
+        let (mut products, mut slopes) = ([[0i32; GROUP]; BATCH], [[[0i16; 2]; GROUP / 2]; BATCH]);
+        for start in (0..labels.len()).step_by(batch * GROUP) {
+            let end = labels.len().min(start + batch * GROUP);
+            let groups = || (start..end).step_by(GROUP);
+            for (first, products) in groups().zip(&mut products) {
+                *products = dots(&weights, window(features, columns, first, &mut copy), columns);
+            }
+            for ((first, products), slopes) in groups().zip(&products).zip(&mut slopes) {
+                let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
+                *slopes = paired(&slopes::binary(self.loss, &scores, &labels_of(labels, first)));
+            }
+            for (first, slopes) in groups().zip(&slopes) {
+                let ahead = features.get((first + batch * GROUP) * columns..).unwrap_or_default();
+                let ahead = &ahead[..ahead.len().min(GROUP * columns)];
+                let window = window(features, columns, first, &mut copy);
+                accumulate(std::array::from_ref(slopes), window, columns, [&mut wide], ahead);
+            }
+        }
+        for (total, wide) in totals.iter_mut().zip(wide.as_flattened()) {
+            *total += wide;
+        }
+    }
+}
+
+pub(super) fn portable(pass: &GradientPass<'_>, totals: &mut [i64]) {
+    pass.run(totals, lanes::portable::dots, lanes::portable::accumulate);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+pub(super) fn avx2(pass: &GradientPass<'_>, totals: &mut [i64]) {
+    pass.run(
+        totals,
+        |weights, window, columns| lanes::avx2::dots(weights, window, columns),
+        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+pub(super) fn avx512(pass: &GradientPass<'_>, totals: &mut [i64]) {
+    pass.run(
+        totals,
+        |weights, window, columns| lanes::avx512::dots(weights, window, columns),
+        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
+    );
+}

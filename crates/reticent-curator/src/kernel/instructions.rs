@@ -1,0 +1,129 @@
+//! Which instructions the machine has, found when the program runs: the only place of the workspace with `unsafe`.
+//!
+//! A kernel is compiled once for each set. Code compiled for instructions that the machine lacks must never run: that, and
+//! nothing else, is what the `unsafe` blocks below assert. An [`Instructions`] is the proof: its field is private, and the
+//! only functions that make one have asked the machine before.
+
+#![allow(unsafe_code)]
+
+use super::gradient::{self, GradientPass};
+use super::products::{self, ProductPass};
+use super::softmax::{self, SoftmaxPass};
+
+/// A set of instructions that this machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instructions(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    /// What the compiler may assume of every machine of the target.
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Instructions {
+    /// The portable set, which every machine has.
+    pub const PORTABLE: Self = Self(Set::Portable);
+
+    /// All sets that this machine has, the fastest last.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let mut available = vec![Self::PORTABLE];
+        #[cfg(target_arch = "x86_64")]
+        {
+            available.extend(Self::avx2());
+            available.extend(Self::avx512());
+        }
+        available
+    }
+
+    /// The fastest set that this machine has.
+    #[must_use]
+    pub fn best() -> Self {
+        // The standard library asks the machine once and remembers.
+        #[cfg(target_arch = "x86_64")]
+        if let Some(found) = Self::avx512().or_else(Self::avx2) {
+            return found;
+        }
+        Self::PORTABLE
+    }
+
+    /// Its name, for reports of speed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Set::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512",
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn avx2() -> Option<Self> {
+        std::arch::is_x86_feature_detected!("avx2").then_some(Self(Set::Avx2))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn avx512() -> Option<Self> {
+        // The same list as in the attributes of the functions called below.
+        let found = std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+            && std::arch::is_x86_feature_detected!("avx512vnni");
+        found.then_some(Self(Set::Avx512))
+    }
+
+    pub(super) fn gradient(self, pass: &GradientPass<'_>, totals: &mut [i64]) {
+        match self.0 {
+            Set::Portable => gradient::portable(pass, totals),
+            // SAFETY: the function asks for AVX2 alone, and this value exists only where `avx2` found it.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { gradient::avx2(pass, totals) },
+            // SAFETY: the function asks for the features that `avx512` lists, and this value exists only where it found them.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { gradient::avx512(pass, totals) },
+        }
+    }
+
+    pub(super) fn softmax(self, pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+        match self.0 {
+            Set::Portable => softmax::portable(pass, totals),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { softmax::avx2(pass, totals) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { softmax::avx512(pass, totals) },
+        }
+    }
+
+    pub(super) fn products(self, pass: &ProductPass<'_>, products: &mut [i64]) {
+        match self.0 {
+            Set::Portable => products::portable(pass, products),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { products::avx2(pass, products) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { products::avx512(pass, products) },
+        }
+    }
+}
+
+/// Asks for the cache line of a coordinate that will be read soon. Changes no value.
+#[inline(always)]
+pub(super) fn prefetch(ahead: &i16) {
+    // SAFETY: the instruction is part of SSE, which every x86-64 machine has, and the address is that of a reference.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(std::ptr::from_ref(ahead).cast());
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = ahead;
+}

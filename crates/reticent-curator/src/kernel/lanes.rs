@@ -1,0 +1,317 @@
+//! Dot products and weighted sums of 32 rows, for each set of instructions.
+//!
+//! A row is read in chunks of 32 coordinates. The last chunk reaches into the next row: those lanes meet zero weights in a dot
+//! product, and in a weighted sum they end in places that are not read.
+
+use super::FLUSH_ROWS;
+use super::instructions::prefetch;
+use crate::lattice::Steps;
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
+
+/// Coordinates that are read together.
+pub(super) const CHUNK: usize = 32;
+
+pub(super) type Chunk<T> = [T; CHUNK];
+
+/// Rows that are worked on together. Their weighted sums are flushed once: the rule of [`FLUSH_ROWS`].
+pub(super) const GROUP: usize = FLUSH_ROWS;
+
+/// Slopes of a group, those of two neighbouring rows next to each other.
+pub(super) type PairedSlopes = [[i16; 2]; GROUP / 2];
+
+/// `[slopes of even row, slopes of odd row]` of each pair of rows.
+#[inline(always)]
+pub(super) fn paired(slopes: &[i32; GROUP]) -> PairedSlopes {
+    let mut paired = [[0; 2]; GROUP / 2];
+    for (paired, slope) in paired.as_flattened_mut().iter_mut().zip(slopes) {
+        *paired = *slope as i16;
+    }
+    paired
+}
+
+/// The rows of a group from row `first` on, readable in whole chunks: where that would pass the end of the features, a copy
+/// with zeros behind it. Rows past the end are zero.
+#[inline(always)]
+pub(super) fn window<'a>(features: &'a [i16], columns: usize, first: usize, copy: &'a mut Vec<i16>) -> &'a [i16] {
+    let length = (GROUP - 1) * columns + columns.next_multiple_of(CHUNK);
+    let start = first * columns;
+    if let Some(window) = features.get(start..start + length) {
+        return window;
+    }
+    let left = &features[start..];
+    let left = &left[..left.len().min(GROUP * columns)];
+    copy.clear();
+    copy.extend_from_slice(left);
+    copy.resize(length, 0);
+    copy
+}
+
+/// The labels of a group; rows past the end have an unusable one.
+#[inline(always)]
+pub(super) fn labels_of(labels: &[CodedLabel], first: usize) -> [CodedLabel; GROUP] {
+    let labels = &labels[first..];
+    labels.first_chunk().copied().unwrap_or_else(|| {
+        let mut group = [UNUSABLE_LABEL; GROUP];
+        group[..labels.len()].copy_from_slice(labels);
+        group
+    })
+}
+
+/// The steps of a group; of rows past the end, zero.
+#[inline(always)]
+pub(super) fn steps_of(steps: Steps<'_>, first: usize) -> [f32; GROUP] {
+    match steps {
+        Steps::Common(step) => [step; GROUP],
+        Steps::Own(steps) => {
+            let steps = &steps[first..];
+            steps.first_chunk().copied().unwrap_or_else(|| {
+                let mut group = [0.0; GROUP];
+                group[..steps.len()].copy_from_slice(steps);
+                group
+            })
+        }
+    }
+}
+
+/// Weights of one score, filled up with zeros to whole chunks.
+pub(super) fn chunks_of(weights: &[i16]) -> Vec<Chunk<i16>> {
+    let mut chunks = vec![[0; CHUNK]; weights.len().div_ceil(CHUNK)];
+    chunks.as_flattened_mut()[..weights.len()].copy_from_slice(weights);
+    chunks
+}
+
+#[inline(always)]
+fn chunk_at(window: &[i16], place: usize) -> &Chunk<i16> {
+    window[place..].first_chunk().expect("a window has whole chunks")
+}
+
+/// Asks for one line of the rows that come next: while sums are taken of rows in cache, the memory would have nothing to do.
+#[inline(always)]
+pub(super) fn prefetch_line(ahead: &[i16], line: usize) {
+    if let Some(first) = ahead.get(line * CHUNK) {
+        prefetch(first);
+    }
+}
+
+/// Plain Rust, for every machine.
+pub(super) mod portable {
+    use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at};
+
+    /// `weights · row` of the rows of a window.
+    ///
+    /// Exact in 32 bits in any order: every partial sum is at most `||weights|| ||row|| <= 65535 · 32767 < 2^31`.
+    #[inline(always)]
+    pub(in crate::kernel) fn dots(weights: &[Chunk<i16>], window: &[i16], columns: usize) -> [i32; GROUP] {
+        let mut dots = [0; GROUP];
+        for (row, dot) in dots.iter_mut().enumerate() {
+            let mut sums = [0i32; CHUNK];
+            for (place, weights) in weights.iter().enumerate() {
+                let features = chunk_at(window, row * columns + place * CHUNK);
+                for ((sum, weight), feature) in sums.iter_mut().zip(weights).zip(features) {
+                    *sum += i32::from(*weight) * i32::from(*feature);
+                }
+            }
+            *dot = sums.iter().sum();
+        }
+        dots
+    }
+
+    /// Adds `sum of slope · row` over the rows of a window, for `C` lists of slopes, to their totals.
+    #[inline(always)]
+    pub(in crate::kernel) fn accumulate<const C: usize>(
+        slopes: &[PairedSlopes; C],
+        window: &[i16],
+        columns: usize,
+        totals: [&mut [Chunk<i64>]; C],
+        _ahead: &[i16],
+    ) {
+        for (slopes, totals) in slopes.iter().zip(totals) {
+            for (place, totals) in totals.iter_mut().enumerate() {
+                let mut sums = [0i32; CHUNK];
+                for (row, slope) in slopes.as_flattened().iter().enumerate() {
+                    let features = chunk_at(window, row * columns + place * CHUNK);
+                    for (sum, feature) in sums.iter_mut().zip(features) {
+                        *sum += i32::from(*slope) * i32::from(*feature);
+                    }
+                }
+                for (total, sum) in totals.iter_mut().zip(sums) {
+                    *total += i64::from(sum);
+                }
+            }
+        }
+    }
+}
+
+/// 256-bit vectors. The intrinsics used are safe in functions with the feature; loads are casts of arrays.
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2 {
+    use super::{CHUNK, Chunk, GROUP, PairedSlopes, prefetch_line};
+    use bytemuck::cast;
+    use std::arch::x86_64::*;
+
+    /// Eight sums of eight lanes each.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn sums_of_lanes(vectors: [__m256i; 8]) -> [i32; 8] {
+        let pair = |one, other| _mm256_hadd_epi32(vectors[one], vectors[other]);
+        let first = _mm256_hadd_epi32(pair(0, 1), pair(2, 3));
+        let last = _mm256_hadd_epi32(pair(4, 5), pair(6, 7));
+        let low = _mm256_permute2x128_si256::<0x20>(first, last);
+        let high = _mm256_permute2x128_si256::<0x31>(first, last);
+        cast(_mm256_add_epi32(low, high))
+    }
+
+    /// See [`super::portable::dots`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::kernel) fn dots(weights: &[Chunk<i16>], window: &[i16], columns: usize) -> [i32; GROUP] {
+        let mut dots = [[0i32; 8]; GROUP / 8];
+        for (eight, dots) in dots.iter_mut().enumerate() {
+            let mut rows = [_mm256_setzero_si256(); 8];
+            for (row, sum) in rows.iter_mut().enumerate() {
+                let row = &window[(eight * 8 + row) * columns..];
+                let (row, _) = row[..weights.len() * CHUNK].as_chunks::<CHUNK>();
+                for (weights, features) in weights.iter().zip(row) {
+                    let ([w0, w1], [f0, f1]): ([__m256i; 2], [__m256i; 2]) = (cast(*weights), cast(*features));
+                    let both = _mm256_add_epi32(_mm256_madd_epi16(w0, f0), _mm256_madd_epi16(w1, f1));
+                    *sum = _mm256_add_epi32(*sum, both);
+                }
+            }
+            *dots = sums_of_lanes(rows);
+        }
+        cast(dots)
+    }
+
+    /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::kernel) fn accumulate<const C: usize>(
+        slopes: &[PairedSlopes; C],
+        window: &[i16],
+        columns: usize,
+        mut totals: [&mut [Chunk<i64>]; C],
+        ahead: &[i16],
+    ) {
+        let chunks = columns.div_ceil(CHUNK);
+        // Coordinates 0..4, 8..12 in the first vector, 4..8, 12..16 in the second.
+        for place in 0..2 * chunks {
+            let mut sums = [[_mm256_setzero_si256(); 2]; C];
+            for pair in 0..GROUP / 2 {
+                prefetch_line(ahead, place * (GROUP / 2) + pair);
+                let half = |row: usize| -> __m256i {
+                    let features = &window[row * columns + place * 16..];
+                    cast(*features.first_chunk::<16>().expect("a window has whole chunks"))
+                };
+                let (even, odd) = (half(2 * pair), half(2 * pair + 1));
+                let (low, high) = (_mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
+                for (sums, slopes) in sums.iter_mut().zip(slopes) {
+                    let slope = _mm256_set1_epi32(cast(slopes[pair]));
+                    sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(low, slope));
+                    sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(high, slope));
+                }
+            }
+            for (sums, totals) in sums.iter().zip(&mut totals) {
+                let first = _mm256_permute2x128_si256::<0x20>(sums[0], sums[1]);
+                let last = _mm256_permute2x128_si256::<0x31>(sums[0], sums[1]);
+                let sums: [[i32; 8]; 2] = [cast(first), cast(last)];
+                let totals = &mut totals[place / 2][place % 2 * 16..][..16];
+                for (total, sum) in totals.iter_mut().zip(sums.as_flattened()) {
+                    *total += i64::from(*sum);
+                }
+            }
+        }
+    }
+}
+
+/// 512-bit vectors with VNNI, which multiplies pairs and adds them to a sum in one instruction.
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512 {
+    use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at, prefetch_line};
+    use bytemuck::cast;
+    use std::arch::x86_64::*;
+
+    /// Sums of the lanes of four vectors, each still in four parts, one in each 128 bits.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn quarter_sums([a, b, c, d]: [__m512i; 4]) -> __m512i {
+        let one = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let other = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+        _mm512_add_epi32(_mm512_unpacklo_epi64(one, other), _mm512_unpackhi_epi64(one, other))
+    }
+
+    /// Adds neighbouring 128 bits of two vectors.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn across(one: __m512i, other: __m512i) -> __m512i {
+        _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(one, other), _mm512_shuffle_i32x4::<0xdd>(one, other))
+    }
+
+    /// See [`super::portable::dots`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    pub(in crate::kernel) fn dots(weights: &[Chunk<i16>], window: &[i16], columns: usize) -> [i32; GROUP] {
+        let mut dots = [[0i32; 16]; GROUP / 16];
+        for (sixteen, dots) in dots.iter_mut().enumerate() {
+            let mut fours = [_mm512_setzero_si512(); 4];
+            for (four, sums) in fours.iter_mut().enumerate() {
+                // Row after row, in the order of memory.
+                let mut rows = [_mm512_setzero_si512(); 4];
+                for (row, sum) in rows.iter_mut().enumerate() {
+                    let start = (sixteen * 16 + four * 4 + row) * columns;
+                    if let [weights] = weights {
+                        *sum = _mm512_dpwssd_epi32(*sum, cast(*weights), cast(*chunk_at(window, start)));
+                        continue;
+                    }
+                    let (row, _) = window[start..][..weights.len() * CHUNK].as_chunks::<CHUNK>();
+                    for (weights, features) in weights.iter().zip(row) {
+                        *sum = _mm512_dpwssd_epi32(*sum, cast(*weights), cast(*features));
+                    }
+                }
+                *sums = quarter_sums(rows);
+            }
+            let (low, high) = (across(fours[0], fours[1]), across(fours[2], fours[3]));
+            *dots = cast(across(low, high));
+        }
+        cast(dots)
+    }
+
+    /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    pub(in crate::kernel) fn accumulate<const C: usize>(
+        slopes: &[PairedSlopes; C],
+        window: &[i16],
+        columns: usize,
+        mut totals: [&mut [Chunk<i64>]; C],
+        ahead: &[i16],
+    ) {
+        // Interleaving works within 128 bits: coordinates 0..4, 8..12, ... in the first vector, 4..8, 12..16, ... in the second.
+        let first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+        let last_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+        for place in 0..columns.div_ceil(CHUNK) {
+            let mut sums = [[_mm512_setzero_si512(); 2]; C];
+            for pair in 0..GROUP / 2 {
+                prefetch_line(ahead, 2 * (place * (GROUP / 2) + pair));
+                prefetch_line(ahead, 2 * (place * (GROUP / 2) + pair) + 1);
+                let even: __m512i = cast(*chunk_at(window, 2 * pair * columns + place * CHUNK));
+                let odd: __m512i = cast(*chunk_at(window, (2 * pair + 1) * columns + place * CHUNK));
+                let (low, high) = (_mm512_unpacklo_epi16(even, odd), _mm512_unpackhi_epi16(even, odd));
+                for (sums, slopes) in sums.iter_mut().zip(slopes) {
+                    let slope = _mm512_set1_epi32(cast(slopes[pair]));
+                    sums[0] = _mm512_dpwssd_epi32(sums[0], low, slope);
+                    sums[1] = _mm512_dpwssd_epi32(sums[1], high, slope);
+                }
+            }
+            for ([low, high], totals) in sums.iter().zip(&mut totals) {
+                for (half, order) in [first_half, last_half].into_iter().enumerate() {
+                    let ordered = _mm512_permutex2var_epi64(*low, order, *high);
+                    let (first, last) = (_mm512_castsi512_si256(ordered), _mm512_extracti64x4_epi64::<1>(ordered));
+                    for (quarter, sums) in [first, last].into_iter().enumerate() {
+                        let totals = &mut totals[place].as_chunks_mut::<8>().0[2 * half + quarter];
+                        *totals = cast(_mm512_add_epi64(cast(*totals), _mm512_cvtepi32_epi64(sums)));
+                    }
+                }
+            }
+        }
+    }
+}

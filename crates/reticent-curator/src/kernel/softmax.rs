@@ -1,0 +1,100 @@
+//! The gradient pass of several classes: one score and one slope a row and class, in one pass over the row.
+
+use reticent_core::pass_weights::PassWeights;
+
+use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window};
+use super::slopes;
+use crate::lattice::LatticeBlock;
+
+/// Which slopes a row has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoftmaxSlopes {
+    /// [`reticent_core::slope::softmax_slopes`].
+    Softmax,
+    /// [`reticent_core::slope::bounded_softmax_slopes`].
+    Bounded,
+}
+
+/// One pass over one block.
+pub(super) struct SoftmaxPass<'a> {
+    pub(super) classes: usize,
+    pub(super) slopes: SoftmaxSlopes,
+    pub(super) weights: &'a PassWeights,
+    pub(super) block: LatticeBlock<'a>,
+}
+
+impl SoftmaxPass<'_> {
+    /// The pass with its inner loops, in any instructions: it is compiled into each function below. Weighted sums are taken
+    /// of four classes at a time, so that what is read and interleaved serves all four.
+    #[inline(always)]
+    fn run(
+        &self,
+        totals: &mut [i64],
+        dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
+        accumulate_four: impl Fn(&[PairedSlopes; 4], &[i16], usize, [&mut [Chunk<i64>]; 4], &[i16]),
+        accumulate_one: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1], &[i16]),
+    ) {
+        let LatticeBlock { columns, features, steps, labels } = self.block;
+        let weights: Vec<_> = self.weights.weights().chunks_exact(columns).map(chunks_of).collect();
+        let chunks = columns.div_ceil(CHUNK);
+        let mut wide = vec![[0i64; CHUNK]; chunks * self.classes];
+        let mut copy = Vec::new();
+        let mut scores = vec![[0.0f32; GROUP]; self.classes];
+        let mut slopes = vec![[0i32; GROUP]; self.classes];
+        for first in (0..labels.len()).step_by(GROUP) {
+            let window = window(features, columns, first, &mut copy);
+            let (labels, steps) = (labels_of(labels, first), steps_of(steps, first));
+            for (scores, weights) in scores.iter_mut().zip(&weights) {
+                *scores = slopes::scores(&dots(weights, window, columns), self.weights, &steps);
+            }
+            match self.slopes {
+                SoftmaxSlopes::Softmax => slopes::softmax(&mut scores, &labels, &mut slopes),
+                SoftmaxSlopes::Bounded => slopes::bounded_softmax(&mut scores, &labels, &mut slopes),
+            }
+            let ahead = features.get((first + GROUP) * columns..).unwrap_or_default();
+            let ahead = &ahead[..ahead.len().min(GROUP * columns)];
+            let (fours, left) = slopes.as_chunks::<4>();
+            let (wide_fours, wide_left) = wide.split_at_mut(fours.len() * 4 * chunks);
+            for (slopes, wide) in fours.iter().zip(wide_fours.chunks_exact_mut(4 * chunks)) {
+                let (one, rest) = wide.split_at_mut(chunks);
+                let (two, rest) = rest.split_at_mut(chunks);
+                let (three, four) = rest.split_at_mut(chunks);
+                accumulate_four(&slopes.each_ref().map(paired), window, columns, [one, two, three, four], ahead);
+            }
+            for (slopes, wide) in left.iter().zip(wide_left.chunks_exact_mut(chunks)) {
+                accumulate_one(&[paired(slopes)], window, columns, [wide], ahead);
+            }
+        }
+        for (totals, wide) in totals.chunks_exact_mut(columns).zip(wide.chunks_exact(chunks)) {
+            for (total, wide) in totals.iter_mut().zip(wide.as_flattened()) {
+                *total += wide;
+            }
+        }
+    }
+}
+
+pub(super) fn portable(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+    pass.run(totals, lanes::portable::dots, lanes::portable::accumulate, lanes::portable::accumulate);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+    pass.run(
+        totals,
+        |weights, window, columns| lanes::avx2::dots(weights, window, columns),
+        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
+        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+pub(super) fn avx512(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+    pass.run(
+        totals,
+        |weights, window, columns| lanes::avx512::dots(weights, window, columns),
+        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
+        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
+    );
+}

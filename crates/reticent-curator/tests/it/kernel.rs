@@ -1,0 +1,229 @@
+//! Every set of instructions that the machine has gives the integers of core's scalar reference, in the worst cases too.
+
+use proptest::prelude::*;
+use reticent_core::contribution::{CodedLabel, class_of, class_scores, score};
+use reticent_core::encoding::LatticeRow;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::Loss;
+use reticent_core::slope::{bounded_softmax_slopes, slope, softmax_slopes};
+use reticent_curator::kernel::{
+    FLUSH_ROWS, Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient,
+};
+use reticent_curator::lattice::{LatticeBlock, Steps};
+
+/// Lattice rows of some columns: of full length in one coordinate, spread over all, or short; mostly alike, as the worst sums
+/// are those of rows that agree.
+fn features(columns: usize, rows: usize) -> impl Strategy<Value = Vec<i16>> {
+    let full = (0..columns, any::<bool>()).prop_map(move |(place, negative)| {
+        let mut row = vec![0i16; columns];
+        row[place] = if negative { -32767 } else { 32767 };
+        row
+    });
+    let spread = (any::<u64>(), 0..4u32).prop_map(move |(signs, shorter)| {
+        let size = (32767.0 / (columns as f64).sqrt()) as i16 >> shorter;
+        (0..columns).map(|place| if signs >> (place % 64) & 1 == 0 { size } else { -size }).collect()
+    });
+    let random = prop::collection::vec(any::<i16>(), columns).prop_map(move |row| {
+        let length = row.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt().max(32767.0);
+        row.iter().map(|value| (f64::from(*value) * 32767.0 / length) as i16).collect()
+    });
+    let row = prop_oneof![full, spread, random];
+    (prop::collection::vec(row, 1..4), prop::collection::vec(any::<(prop::sample::Index, bool)>(), rows)).prop_map(
+        |(kinds, places)| {
+            let rows = places.into_iter().flat_map(|(place, often)| {
+                let kind: &Vec<i16> = if often { &kinds[0] } else { place.get(&kinds) };
+                kind.clone()
+            });
+            rows.collect()
+        },
+    )
+}
+
+struct Rows {
+    columns: usize,
+    features: Vec<i16>,
+    steps: Option<Vec<f32>>,
+    labels: Vec<CodedLabel>,
+    weights: Vec<f64>,
+}
+
+impl Rows {
+    fn steps(&self) -> Steps<'_> {
+        self.steps.as_ref().map_or(Steps::Common(3.0e-5), |steps| Steps::Own(steps))
+    }
+
+    fn block(&self) -> LatticeBlock<'_> {
+        LatticeBlock { columns: self.columns, features: &self.features, steps: self.steps(), labels: &self.labels }
+    }
+
+    fn each(&self) -> impl Iterator<Item = (LatticeRow<'_>, CodedLabel)> {
+        let rows = self.features.chunks_exact(self.columns).zip(&self.labels).enumerate();
+        rows.map(|(row, (features, label))| (LatticeRow { features, step: self.steps().of_row(row) }, *label))
+    }
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:?}", (self.columns, &self.features, &self.steps, &self.labels, &self.weights))
+    }
+}
+
+fn rows(classes: usize) -> impl Strategy<Value = Rows> {
+    let columns = prop_oneof![1usize..40, prop::sample::select(vec![15usize, 16, 17, 31, 32, 33, 63, 64, 65, 130])];
+    let count = prop_oneof![0usize..140, prop::sample::select(vec![31usize, 32, 33, 64, 65, 257])];
+    (columns, count).prop_flat_map(move |(columns, count)| {
+        let step = prop_oneof![Just(1.0f32), 1e-6f32..1e-3];
+        let label = prop_oneof![8 => 0..classes as i16, 1 => any::<i16>(), 1 => Just(i16::MIN)];
+        let weight = prop_oneof![4 => -3.0f64..3.0, 1 => -1e3f64..1e3];
+        (
+            features(columns, count),
+            prop::option::of(prop::collection::vec(step, count)),
+            prop::collection::vec(label, count),
+            prop::collection::vec(weight, columns * classes),
+        )
+            .prop_map(move |(features, steps, labels, weights)| Rows {
+                columns,
+                features,
+                steps,
+                labels,
+                weights,
+            })
+    })
+}
+
+/// `XᵀX`, `Xᵀy` and `yᵀy` by the definition.
+fn products_by_definition(columns: usize, features: &[i16], labels: &[Option<i64>]) -> Vec<i64> {
+    let mut products = vec![0i128; columns * (columns + 1) / 2 + columns + 1];
+    for (row, label) in features.chunks_exact(columns).zip(labels) {
+        let Some(label) = label else { continue };
+        let row: Vec<i128> = row.iter().map(|value| i128::from(*value)).collect();
+        let label = i128::from(*label);
+        let of_columns = (0..columns).flat_map(|one| (one..columns).map(move |other| (one, other)));
+        let values = of_columns.map(|(one, other)| row[one] * row[other]).chain(row.iter().map(|value| value * label));
+        for (product, value) in products.iter_mut().zip(values.chain([label * label])) {
+            *product += value;
+        }
+    }
+    products.into_iter().map(|product| i64::try_from(product).expect("few rows")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn gradients_are_those_of_the_scalar_reference(rows in rows(2)) {
+        let weights = PassWeights::quantise(&rows.weights[..rows.columns]);
+        for loss in [Loss::Logistic, Loss::TwoSidedExponential] {
+            let mut expected = vec![7i64; rows.columns];
+            for (row, label) in rows.each() {
+                let Some(class) = class_of(label, 2) else { continue };
+                let slope = slope(loss, score(&weights, row), class as u8);
+                for (total, feature) in expected.iter_mut().zip(row.features) {
+                    *total += i64::from(slope) * i64::from(*feature);
+                }
+            }
+            for instructions in Instructions::available() {
+                let mut found = vec![7i64; rows.columns];
+                add_gradient(instructions, loss, &weights, &rows.block(), &mut found);
+                prop_assert_eq!(&found, &expected, "{}", instructions.name());
+            }
+        }
+    }
+
+    #[test]
+    fn softmax_gradients_are_those_of_the_scalar_reference((classes, rows) in (1usize..7).prop_flat_map(|classes| (Just(classes), rows(classes)))) {
+        let weights = PassWeights::quantise(&rows.weights);
+        for slopes in [SoftmaxSlopes::Softmax, SoftmaxSlopes::Bounded] {
+            let scalar = match slopes {
+                SoftmaxSlopes::Softmax => softmax_slopes,
+                SoftmaxSlopes::Bounded => bounded_softmax_slopes,
+            };
+            let mut expected = vec![-3i64; rows.columns * classes];
+            let mut of_row = vec![0; classes];
+            for (row, label) in rows.each() {
+                let Some(class) = class_of(label, classes as u32) else { continue };
+                scalar(&class_scores(&weights, row), class, &mut of_row);
+                for (totals, slope) in expected.chunks_exact_mut(rows.columns).zip(&of_row) {
+                    for (total, feature) in totals.iter_mut().zip(row.features) {
+                        *total += i64::from(*slope) * i64::from(*feature);
+                    }
+                }
+            }
+            for instructions in Instructions::available() {
+                let mut found = vec![-3i64; rows.columns * classes];
+                add_softmax_gradient(instructions, slopes, &weights, &rows.block(), &mut found);
+                prop_assert_eq!(&found, &expected, "{} {:?}", instructions.name(), slopes);
+            }
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_the_definition(rows in rows(2), scale in prop::sample::select(vec![1i64, 127, 128, 129, 32767])) {
+        let labels: Vec<Option<i64>> = rows.labels.iter().map(|label| match *label {
+            0 => Some(-scale),
+            1 => Some(scale),
+            i16::MIN => None,
+            other => Some(i64::from(other)),
+        }).collect();
+        let expected = products_by_definition(rows.columns, &rows.features, &labels);
+        for instructions in Instructions::available() {
+            let mut found = vec![0; expected.len()];
+            add_products(instructions, rows.columns, &rows.features, &labels, &mut found);
+            prop_assert_eq!(&found, &expected, "{}", instructions.name());
+        }
+    }
+}
+
+/// Full-scale rows with full slopes: the worst case for the 32-bit lanes, at the flush and one row past it.
+#[test]
+fn full_scale_rows_do_not_overflow_a_lane() {
+    let columns = 37;
+    for (place, row_sign, slope_sign) in
+        [(0, 1i16, 1i64), (0, -1, 1), (0, 1, -1), (0, -1, -1), (36, 1, 1), (36, -1, -1)]
+    {
+        let mut weights = vec![0.0; columns];
+        // A confident score, and the label that it gets wrong: slope 2048 times the sign, in every row.
+        weights[place] = 1000.0 * f64::from(row_sign) * slope_sign as f64;
+        let pass = PassWeights::quantise(&weights);
+        for rows in [1, FLUSH_ROWS - 1, FLUSH_ROWS, FLUSH_ROWS + 1, 8 * FLUSH_ROWS + 1, 1000] {
+            let mut features = vec![0i16; rows * columns];
+            features[place..].iter_mut().step_by(columns).for_each(|feature| *feature = row_sign * 32767);
+            let labels = vec![i16::from(slope_sign < 0); rows];
+            let block = LatticeBlock { columns, features: &features, steps: Steps::Common(1.0), labels: &labels };
+            for instructions in Instructions::available() {
+                let mut totals = vec![0i64; columns];
+                add_gradient(instructions, Loss::Logistic, &pass, &block, &mut totals);
+                let expected = 2048 * 32767 * rows as i64 * i64::from(row_sign) * slope_sign;
+                assert_eq!(totals[place], expected, "{rows} rows, {}", instructions.name());
+            }
+        }
+    }
+    assert!(i64::from(i32::MAX) >= FLUSH_ROWS as i64 * 2048 * 32767, "the flush rule");
+    assert!(i64::from(i32::MAX) < (FLUSH_ROWS as i64 + 1) * 2048 * 32767, "is tight");
+}
+
+/// Columns of one size in all rows, from so large that two rows fill 32 bits to so small that every row of a block fits.
+#[test]
+fn products_of_full_columns_do_not_overflow_a_lane() {
+    assert!(2 * 32767i64 * 32767 <= i64::from(i32::MAX) && 3 * 32767i64 * 32767 > i64::from(i32::MAX), "two rows fit");
+    for size in [32767i16, 32766, 23170, 18918, 11585, 8192, 8191, 5792, 4096, 2896, 2048, 1448, 1024, 511] {
+        for (one, other) in [(1i16, 1i16), (1, -1), (-1, -1)] {
+            for rows in [1, 2, 3, 4, 31, 32, 33, 63, 64, 65, 256, 257, 600] {
+                let columns = 19;
+                let mut features = vec![0i16; rows * columns];
+                for row in features.chunks_exact_mut(columns) {
+                    row[0] = one * size;
+                    // Within the lattice: the norm of a row is at most 32767.
+                    row[18] = if size <= 23170 { other * size } else { 0 };
+                }
+                let labels = vec![Some(i64::from(other) * 32767); rows];
+                let expected = products_by_definition(columns, &features, &labels);
+                for instructions in Instructions::available() {
+                    let mut found = vec![0; expected.len()];
+                    add_products(instructions, columns, &features, &labels, &mut found);
+                    assert_eq!(found, expected, "{size}, {rows} rows, {}", instructions.name());
+                }
+            }
+        }
+    }
+}
