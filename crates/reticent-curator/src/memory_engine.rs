@@ -151,8 +151,14 @@ impl MemoryEngine {
         query: &SumQuery,
         sum_block: impl Fn(usize, &[CodedLabel]) -> PartialSum + Sync,
     ) -> PartialSum {
-        let blocks = self.table.labels().par_chunks(self.block_rows).enumerate();
-        blocks.map(|(block, labels)| sum_block(block * self.block_rows, labels)).reduce(
+        let block_rows = if matches!(query.shape().map(), Map::Gram { .. }) {
+            // A sum of products may be much larger than a block: one a thread, if its products fit 64 bits.
+            self.table.rows().div_ceil(rayon::current_num_threads()).clamp(self.block_rows, 1 << 16)
+        } else {
+            self.block_rows
+        };
+        let blocks = self.table.labels().par_chunks(block_rows).enumerate();
+        blocks.map(|(block, labels)| sum_block(block * block_rows, labels)).reduce(
             || PartialSum::zero(query),
             |mut left, right| {
                 left.merge(right);

@@ -25,7 +25,7 @@ impl GradientPass<'_> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
-        accumulate: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1], &[i16]),
+        accumulate: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1]),
     ) {
         let LatticeBlock { columns, features, steps, labels } = self.block;
         let weights = chunks_of(self.weights.weights());
@@ -45,10 +45,8 @@ impl GradientPass<'_> {
                 *slopes = paired(&slopes::binary(self.loss, &scores, &labels_of(labels, first)));
             }
             for (first, slopes) in groups().zip(&slopes) {
-                let ahead = features.get((first + batch * GROUP) * columns..).unwrap_or_default();
-                let ahead = &ahead[..ahead.len().min(GROUP * columns)];
                 let window = window(features, columns, first, &mut copy);
-                accumulate(std::array::from_ref(slopes), window, columns, [&mut wide], ahead);
+                accumulate(std::array::from_ref(slopes), window, columns, [&mut wide]);
             }
         }
         for (total, wide) in totals.iter_mut().zip(wide.as_flattened()) {
@@ -67,7 +65,7 @@ pub(super) fn avx2(pass: &GradientPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
         |weights, window, columns| lanes::avx2::dots(weights, window, columns),
-        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
+        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
 }
 
@@ -77,6 +75,6 @@ pub(super) fn avx512(pass: &GradientPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
         |weights, window, columns| lanes::avx512::dots(weights, window, columns),
-        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
+        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }

@@ -115,15 +115,3 @@ impl Instructions {
         }
     }
 }
-
-/// Asks for the cache line of a coordinate that will be read soon. Changes no value.
-#[inline(always)]
-pub(super) fn prefetch(ahead: &i16) {
-    // SAFETY: the instruction is part of SSE, which every x86-64 machine has, and the address is that of a reference.
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(std::ptr::from_ref(ahead).cast());
-    }
-    #[cfg(any(not(target_arch = "x86_64"), miri))]
-    let _ = ahead;
-}

@@ -4,7 +4,6 @@
 //! product, and in a weighted sum they end in places that are not read.
 
 use super::FLUSH_ROWS;
-use super::instructions::prefetch;
 use crate::lattice::Steps;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 
@@ -85,14 +84,6 @@ fn chunk_at(window: &[i16], place: usize) -> &Chunk<i16> {
     window[place..].first_chunk().expect("a window has whole chunks")
 }
 
-/// Asks for one line of the rows that come next: while sums are taken of rows in cache, the memory would have nothing to do.
-#[inline(always)]
-pub(super) fn prefetch_line(ahead: &[i16], line: usize) {
-    if let Some(first) = ahead.get(line * CHUNK) {
-        prefetch(first);
-    }
-}
-
 /// Plain Rust, for every machine.
 pub(super) mod portable {
     use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at};
@@ -123,7 +114,6 @@ pub(super) mod portable {
         window: &[i16],
         columns: usize,
         totals: [&mut [Chunk<i64>]; C],
-        _ahead: &[i16],
     ) {
         for (slopes, totals) in slopes.iter().zip(totals) {
             for (place, totals) in totals.iter_mut().enumerate() {
@@ -145,7 +135,7 @@ pub(super) mod portable {
 /// 256-bit vectors. The intrinsics used are safe in functions with the feature; loads are casts of arrays.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
-    use super::{CHUNK, Chunk, GROUP, PairedSlopes, prefetch_line};
+    use super::{CHUNK, Chunk, GROUP, PairedSlopes};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
@@ -190,14 +180,12 @@ pub(super) mod avx2 {
         window: &[i16],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
-        ahead: &[i16],
     ) {
         let chunks = columns.div_ceil(CHUNK);
         // Coordinates 0..4, 8..12 in the first vector, 4..8, 12..16 in the second.
         for place in 0..2 * chunks {
             let mut sums = [[_mm256_setzero_si256(); 2]; C];
             for pair in 0..GROUP / 2 {
-                prefetch_line(ahead, place * (GROUP / 2) + pair);
                 let half = |row: usize| -> __m256i {
                     let features = &window[row * columns + place * 16..];
                     cast(*features.first_chunk::<16>().expect("a window has whole chunks"))
@@ -226,7 +214,7 @@ pub(super) mod avx2 {
 /// 512-bit vectors with VNNI, which multiplies pairs and adds them to a sum in one instruction.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512 {
-    use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at, prefetch_line};
+    use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
@@ -254,17 +242,26 @@ pub(super) mod avx512 {
         for (sixteen, dots) in dots.iter_mut().enumerate() {
             let mut fours = [_mm512_setzero_si512(); 4];
             for (four, sums) in fours.iter_mut().enumerate() {
-                // Row after row, in the order of memory.
+                let start = (sixteen * 16 + four * 4) * columns;
                 let mut rows = [_mm512_setzero_si512(); 4];
-                for (row, sum) in rows.iter_mut().enumerate() {
-                    let start = (sixteen * 16 + four * 4 + row) * columns;
-                    if let [weights] = weights {
-                        *sum = _mm512_dpwssd_epi32(*sum, cast(*weights), cast(*chunk_at(window, start)));
-                        continue;
+                if let [weights] = weights {
+                    for (row, sum) in rows.iter_mut().enumerate() {
+                        let features = cast(*chunk_at(window, start + row * columns));
+                        *sum = _mm512_dpwssd_epi32(*sum, cast(*weights), features);
                     }
-                    let (row, _) = window[start..][..weights.len() * CHUNK].as_chunks::<CHUNK>();
-                    for (weights, features) in weights.iter().zip(row) {
-                        *sum = _mm512_dpwssd_epi32(*sum, cast(*weights), cast(*features));
+                } else {
+                    // Four at a time, as each sum waits for the one before it.
+                    let row = |row: usize| {
+                        let features = &window[start + row * columns..][..weights.len() * CHUNK];
+                        features.as_chunks::<CHUNK>().0
+                    };
+                    let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
+                    for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
+                        let weights = cast(*weights);
+                        rows[0] = _mm512_dpwssd_epi32(rows[0], weights, cast(*first));
+                        rows[1] = _mm512_dpwssd_epi32(rows[1], weights, cast(*second));
+                        rows[2] = _mm512_dpwssd_epi32(rows[2], weights, cast(*third));
+                        rows[3] = _mm512_dpwssd_epi32(rows[3], weights, cast(*last));
                     }
                 }
                 *sums = quarter_sums(rows);
@@ -283,31 +280,55 @@ pub(super) mod avx512 {
         window: &[i16],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
-        ahead: &[i16],
+    ) {
+        let chunks = columns.div_ceil(CHUNK);
+        let mut place = 0;
+        if C == 1 {
+            while place + 4 <= chunks {
+                accumulate_chunks::<C, 4>(slopes, window, columns, &mut totals, place);
+                place += 4;
+            }
+        }
+        while place < chunks {
+            accumulate_chunks::<C, 1>(slopes, window, columns, &mut totals, place);
+            place += 1;
+        }
+    }
+
+    /// `W` neighbouring chunks from `place` on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn accumulate_chunks<const C: usize, const W: usize>(
+        slopes: &[PairedSlopes; C],
+        window: &[i16],
+        columns: usize,
+        totals: &mut [&mut [Chunk<i64>]; C],
+        place: usize,
     ) {
         // Interleaving works within 128 bits: coordinates 0..4, 8..12, ... in the first vector, 4..8, 12..16, ... in the second.
         let first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
         let last_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-        for place in 0..columns.div_ceil(CHUNK) {
-            let mut sums = [[_mm512_setzero_si512(); 2]; C];
-            for pair in 0..GROUP / 2 {
-                prefetch_line(ahead, 2 * (place * (GROUP / 2) + pair));
-                prefetch_line(ahead, 2 * (place * (GROUP / 2) + pair) + 1);
-                let even: __m512i = cast(*chunk_at(window, 2 * pair * columns + place * CHUNK));
-                let odd: __m512i = cast(*chunk_at(window, (2 * pair + 1) * columns + place * CHUNK));
+        let mut sums = [[[_mm512_setzero_si512(); 2]; W]; C];
+        for pair in 0..GROUP / 2 {
+            let row = |row: usize| window[row * columns + place * CHUNK..][..W * CHUNK].as_chunks::<CHUNK>().0;
+            let (even, odd) = (row(2 * pair), row(2 * pair + 1));
+            for chunk in 0..W {
+                let (even, odd): (__m512i, __m512i) = (cast(even[chunk]), cast(odd[chunk]));
                 let (low, high) = (_mm512_unpacklo_epi16(even, odd), _mm512_unpackhi_epi16(even, odd));
                 for (sums, slopes) in sums.iter_mut().zip(slopes) {
                     let slope = _mm512_set1_epi32(cast(slopes[pair]));
-                    sums[0] = _mm512_dpwssd_epi32(sums[0], low, slope);
-                    sums[1] = _mm512_dpwssd_epi32(sums[1], high, slope);
+                    sums[chunk][0] = _mm512_dpwssd_epi32(sums[chunk][0], low, slope);
+                    sums[chunk][1] = _mm512_dpwssd_epi32(sums[chunk][1], high, slope);
                 }
             }
-            for ([low, high], totals) in sums.iter().zip(&mut totals) {
+        }
+        for (sums, totals) in sums.iter().zip(totals) {
+            for ([low, high], totals) in sums.iter().zip(&mut totals[place..]) {
                 for (half, order) in [first_half, last_half].into_iter().enumerate() {
                     let ordered = _mm512_permutex2var_epi64(*low, order, *high);
                     let (first, last) = (_mm512_castsi512_si256(ordered), _mm512_extracti64x4_epi64::<1>(ordered));
                     for (quarter, sums) in [first, last].into_iter().enumerate() {
-                        let totals = &mut totals[place].as_chunks_mut::<8>().0[2 * half + quarter];
+                        let totals = &mut totals.as_chunks_mut::<8>().0[2 * half + quarter];
                         *totals = cast(_mm512_add_epi64(cast(*totals), _mm512_cvtepi32_epi64(sums)));
                     }
                 }

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::lanes::{CHUNK, GROUP, prefetch_line, window};
+use super::lanes::{GROUP, window};
 
 /// Columns of a panel.
 const PANEL: usize = 16;
@@ -125,12 +125,6 @@ impl ProductPass<'_> {
                     bounds[panel * granules + granule] = Bound::of(packed);
                 }
             }
-            // While products are taken, the rows that come next are on their way.
-            let ahead = self.features.get((first + granules * GROUP) * columns..).unwrap_or_default();
-            let ahead = &ahead[..ahead.len().min(granules * GROUP * columns)];
-            let rounds: usize = seconds().map(|second| 2 * second.end).sum();
-            let lines_a_round = ahead.len().div_ceil(CHUNK).div_ceil(rounds);
-            let mut lines = 0..;
             let of_panel = |panel: usize, range: &Range<usize>| &packed[panel * pairs..][range.clone()];
             // The second side stays in cache while the first passes by.
             for second in seconds() {
@@ -141,9 +135,6 @@ impl ProductPass<'_> {
                     while done < filled * GRANULE {
                         let run = Self::run_of(&bounds, granules, side / 2, &second, done..filled * GRANULE);
                         done = run.end;
-                        // A few lines at a time, as many as can be under way at once.
-                        let share = (lines_a_round * run.len()).div_ceil(filled * GRANULE);
-                        lines.by_ref().take(share).for_each(|line| prefetch_line(ahead, line));
                         let (one, half) = (of_panel(side / 2, &run), side % 2);
                         let other = |place: usize| of_panel(second.start + place, &run);
                         let tiles = &mut tiles[side * panels + second.start..side * panels + second.end];

@@ -31,8 +31,8 @@ impl SoftmaxPass<'_> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
-        accumulate_four: impl Fn(&[PairedSlopes; 4], &[i16], usize, [&mut [Chunk<i64>]; 4], &[i16]),
-        accumulate_one: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1], &[i16]),
+        accumulate_four: impl Fn(&[PairedSlopes; 4], &[i16], usize, [&mut [Chunk<i64>]; 4]),
+        accumulate_one: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1]),
     ) {
         let LatticeBlock { columns, features, steps, labels } = self.block;
         let weights: Vec<_> = self.weights.weights().chunks_exact(columns).map(chunks_of).collect();
@@ -51,18 +51,16 @@ impl SoftmaxPass<'_> {
                 SoftmaxSlopes::Softmax => slopes::softmax(&mut scores, &labels, &mut slopes),
                 SoftmaxSlopes::Bounded => slopes::bounded_softmax(&mut scores, &labels, &mut slopes),
             }
-            let ahead = features.get((first + GROUP) * columns..).unwrap_or_default();
-            let ahead = &ahead[..ahead.len().min(GROUP * columns)];
             let (fours, left) = slopes.as_chunks::<4>();
             let (wide_fours, wide_left) = wide.split_at_mut(fours.len() * 4 * chunks);
             for (slopes, wide) in fours.iter().zip(wide_fours.chunks_exact_mut(4 * chunks)) {
                 let (one, rest) = wide.split_at_mut(chunks);
                 let (two, rest) = rest.split_at_mut(chunks);
                 let (three, four) = rest.split_at_mut(chunks);
-                accumulate_four(&slopes.each_ref().map(paired), window, columns, [one, two, three, four], ahead);
+                accumulate_four(&slopes.each_ref().map(paired), window, columns, [one, two, three, four]);
             }
             for (slopes, wide) in left.iter().zip(wide_left.chunks_exact_mut(chunks)) {
-                accumulate_one(&[paired(slopes)], window, columns, [wide], ahead);
+                accumulate_one(&[paired(slopes)], window, columns, [wide]);
             }
         }
         for (totals, wide) in totals.chunks_exact_mut(columns).zip(wide.chunks_exact(chunks)) {
@@ -83,8 +81,8 @@ pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
         |weights, window, columns| lanes::avx2::dots(weights, window, columns),
-        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
-        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
+        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
+        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
 }
 
@@ -94,7 +92,7 @@ pub(super) fn avx512(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
         |weights, window, columns| lanes::avx512::dots(weights, window, columns),
-        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
-        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
+        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
+        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }
