@@ -94,6 +94,7 @@ impl ProductPass<'_> {
         let mut packed = vec![[[0i16; 2]; PANEL]; panels * pairs];
         let mut bounds = vec![Bound::default(); panels * granules];
         let mut tiles = vec![[[0i64; PANEL]; SIDE]; 2 * panels * panels];
+        let lanes: Vec<_> = (0..panels).map(|panel| PanelLanes::of(panel, columns)).collect();
         let mut copy = Vec::new();
         // Second sides of almost the same width.
         let wide = panels.div_ceil(PANELS);
@@ -115,7 +116,12 @@ impl ProductPass<'_> {
                             };
                             pack(half(2 * pair), half(2 * pair + 1))
                         } else {
-                            let half = |row| labels.half(row, panel * PANEL, &window[row * columns..][..columns]);
+                            // A panel of the label alone has no coordinates to read.
+                            let start = if panel * PANEL < columns { panel * PANEL } else { 0 };
+                            let half = |row: usize| {
+                                let features = window[row * columns + start..].first_chunk();
+                                lanes[panel].half(&labels, row, features.expect("a window has whole panels"))
+                            };
                             pack(&half(2 * pair), &half(2 * pair + 1))
                         };
                     }
@@ -222,21 +228,33 @@ impl LabelParts {
         }
         parts
     }
+}
 
-    /// The coordinates of a row in a panel from column `start` on, which may hold the label's parts.
-    #[inline(always)]
-    fn half(&self, row: usize, start: usize, features: &[i16]) -> [i16; PANEL] {
-        let mut half = [0; PANEL];
-        if !self.usable[row] {
-            return half;
+/// Where a panel has coordinates and where the parts of the label: all bits of the lane set, or none.
+struct PanelLanes {
+    coordinates: [i16; PANEL],
+    low: [i16; PANEL],
+    high: [i16; PANEL],
+}
+
+impl PanelLanes {
+    fn of(panel: usize, columns: usize) -> Self {
+        let lanes =
+            |is: &dyn Fn(usize) -> bool| std::array::from_fn(|place| if is(panel * PANEL + place) { -1 } else { 0 });
+        Self {
+            coordinates: lanes(&|column| column < columns),
+            low: lanes(&|column| column == columns),
+            high: lanes(&|column| column == columns + 1),
         }
-        let coordinates = features.get(start..).unwrap_or_default();
-        let coordinates = &coordinates[..coordinates.len().min(PANEL)];
-        half[..coordinates.len()].copy_from_slice(coordinates);
-        for (column, part) in [(features.len(), self.low[row]), (features.len() + 1, self.high[row])] {
-            if let Some(place) = column.checked_sub(start).filter(|place| *place < PANEL) {
-                half[place] = part;
-            }
+    }
+
+    #[inline(always)]
+    fn half(&self, labels: &LabelParts, row: usize, features: &[i16; PANEL]) -> [i16; PANEL] {
+        let (usable, low, high) = (-i16::from(labels.usable[row]), labels.low[row], labels.high[row]);
+        let mut half = [0; PANEL];
+        for (place, half) in half.iter_mut().enumerate() {
+            let coordinate = features[place] & self.coordinates[place] & usable;
+            *half = coordinate | (low & self.low[place]) | (high & self.high[place]);
         }
         half
     }
