@@ -1,5 +1,6 @@
-//! Chores of the repository: `cargo xtask test`, `cargo xtask study`.
+//! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`.
 
+mod bench;
 mod study;
 mod test;
 
@@ -20,12 +21,15 @@ enum Chore {
     Test,
     /// Accuracy on real data over random splits, by the commands that a user runs
     Study(study::StudyArguments),
+    /// Speed and memory beside what a user would take instead
+    Bench(bench::BenchArguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Test => test::run(),
         Chore::Study(arguments) => study::run(&arguments),
+        Chore::Bench(arguments) => bench::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use runner::Runner;
+pub(crate) use runner::{build, revision};
 
 #[derive(Args)]
 pub(crate) struct StudyArguments {

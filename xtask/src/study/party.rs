@@ -8,7 +8,7 @@ use super::case::{Case, Figures, NON_PRIVATE};
 use super::fitted::{Fitted, excess_loss};
 use super::normal::{direction, dot, happens, in_ball};
 use super::report;
-use super::runner::{Runner, text};
+use super::runner::{Runner, Stopwatch, text};
 use crate::say;
 
 /// Combiners as typed after `--combiner`; penalties and norms as the sources leave them open.
@@ -45,7 +45,7 @@ pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
         ("excess_loss", "excess log loss"),
         ("accuracy", "accuracy"),
         ("log_loss", "log loss"),
-        ("seconds", "seconds"),
+        ("processor_seconds", "processor seconds"),
     ];
     report::table(runner, &columns);
     Ok(())
@@ -79,7 +79,7 @@ impl Ballot {
         runner.run(&[&on[..], &of_party].concat()).map(drop)
     }
 
-    /// Fits by a combiner, for a fresh ledger: the model's place and the seconds.
+    /// Fits by a combiner, for a fresh ledger: the model's place and the processor seconds.
     fn fit(&self, runner: &Runner<'_>, combiner: &str, epsilon: f64, delta: f64) -> Result<(PathBuf, f64), String> {
         let ledger = PathBuf::from(format!("{}.ledger", self.parties));
         if ledger.exists() {
@@ -91,9 +91,9 @@ impl Ballot {
         arguments.extend(["--parties", &self.parties, "--votes", &votes, "--epsilon", &epsilon, "--delta", &delta]);
         arguments.extend(["--out", &out, "--combiner"]);
         arguments.extend(combiner.split_whitespace());
-        let started = std::time::Instant::now();
+        let started = Stopwatch::start();
         runner.run(&arguments)?;
-        Ok((model, started.elapsed().as_secs_f64()))
+        Ok((model, started.seconds()))
     }
 }
 
@@ -138,7 +138,8 @@ fn generated(runner: &mut Runner<'_>) -> Result<(), String> {
                     right += 1.0 / (1.0 + (-score * found.signum()).exp());
                 }
                 let rows = FRESH_ROWS as f64;
-                let figures = [("excess_loss", excess / rows), ("accuracy", right / rows), ("seconds", seconds)];
+                let figures =
+                    [("excess_loss", excess / rows), ("accuracy", right / rows), ("processor_seconds", seconds)];
                 let case = Case::private("1000 parties", combiner, "party", epsilon, DELTA);
                 runner.add(&case, seed, Figures::from(figures))?;
             }
@@ -179,7 +180,7 @@ fn measured(runner: &mut Runner<'_>, name: &str, sensors: &Sensors) -> Result<()
     let open = Case::open(name, NON_PRIVATE);
     let (model, seconds) = runner.fit(&open, &sensors.schema, &pooled, 0)?;
     let mut figures = runner.evaluate(&model, &test)?;
-    figures.insert("seconds", seconds);
+    figures.insert("processor_seconds", seconds);
     runner.add(&open, 0, figures)?;
     let schema = sensors.schema.replace("add-remove", "party");
     let ballot = Ballot::new(runner, name, &schema, &public)?;
@@ -193,7 +194,7 @@ fn measured(runner: &mut Runner<'_>, name: &str, sensors: &Sensors) -> Result<()
             for combiner in COMBINERS {
                 let (model, seconds) = ballot.fit(runner, combiner, epsilon, DELTA)?;
                 let mut figures = runner.evaluate(&model, &test)?;
-                figures.insert("seconds", seconds);
+                figures.insert("processor_seconds", seconds);
                 runner.add(&Case::private(name, combiner, "party", epsilon, DELTA), seed, figures)?;
             }
         }

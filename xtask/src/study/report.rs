@@ -4,12 +4,12 @@ use super::case::{Case, Figures, NON_PRIVATE};
 use super::runner::Runner;
 use crate::print;
 
-/// Accuracy, AUC and log loss of classifiers, and the time of a fit.
+/// Accuracy, AUC and log loss of classifiers, and the processor time of a fit.
 pub(super) const CLASSES: &[(&str, &str)] =
-    &[("accuracy", "accuracy"), ("auc", "AUC"), ("log_loss", "log loss"), ("seconds", "seconds")];
+    &[("accuracy", "accuracy"), ("auc", "AUC"), ("log_loss", "log loss"), ("processor_seconds", "processor seconds")];
 
-/// The root of the mean squared error, and the time of a fit.
-pub(super) const NUMBERS: &[(&str, &str)] = &[("rmse", "RMSE"), ("seconds", "seconds")];
+/// The root of the mean squared error, and the processor time of a fit.
+pub(super) const NUMBERS: &[(&str, &str)] = &[("rmse", "RMSE"), ("processor_seconds", "processor seconds")];
 
 /// Prints every case with the figures named, in the order of first runs.
 pub(super) fn table(runner: &Runner<'_>, columns: &[(&str, &str)]) {
@@ -54,7 +54,7 @@ pub(super) fn summary(name: &str, runs: &[Figures]) -> Option<(f64, f64)> {
 
 fn cell(name: &str, runs: &[Figures]) -> String {
     let Some((mean, error)) = summary(name, runs) else { return String::new() };
-    if name == "seconds" {
+    if name == "processor_seconds" {
         // The least disturbed by whatever else the machine did.
         let least = runs.iter().filter_map(|figures| figures.get(name)).copied().fold(f64::INFINITY, f64::min);
         return format!("{least:.2}");
@@ -65,7 +65,7 @@ fn cell(name: &str, runs: &[Figures]) -> String {
         size if size >= 0.1 => 4,
         _ => 5,
     };
-    if error > 0.0 { format!("{mean:.digits$} ± {error:.digits$}") } else { format!("{mean:.digits$}") }
+    if error > 1e-12 * mean.abs() { format!("{mean:.digits$} ± {error:.digits$}") } else { format!("{mean:.digits$}") }
 }
 
 /// Mean log loss over that of the fit without privacy.
@@ -82,4 +82,24 @@ fn shortened(epsilon: f64) -> String {
     let digits = if epsilon.fract().abs() > 0.0 { 3 } else { 0 };
     let fixed = format!("{epsilon:.digits$}");
     if digits > 0 { fixed.trim_end_matches('0').to_owned() } else { fixed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_mean_and_standard_error_of_the_runs_that_have_the_figure() {
+        let runs = [Figures::from([("auc", 1.0)]), Figures::new(), Figures::from([("auc", 3.0)])];
+        let (mean, error) = summary("auc", &runs).expect("two runs have it");
+        assert!((mean - 2.0).abs() < 1e-12 && (error - 1.0).abs() < 1e-12, "{mean} {error}");
+        assert!(summary("accuracy", &runs).is_none());
+    }
+
+    #[test]
+    fn figures_are_printed_with_the_digits_that_they_have() {
+        let once = |value: f64| cell("rmse", &[Figures::from([("rmse", value)])]);
+        assert_eq!([once(65_400.6), once(12.345), once(0.75), once(0.00123)], ["65401", "12.35", "0.7500", "0.00123"]);
+        assert_eq!([shortened(10.0), shortened(0.05), shortened(0.5)], ["10", "0.05", "0.5"]);
+    }
 }

@@ -100,3 +100,16 @@ fn base_rate(training: &[&str], test: &[&str]) -> Figures {
     let rows = test.len() as f64;
     Figures::from([("accuracy", right / rows), ("auc", 0.5), ("log_loss", loss / rows)])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_rate_is_that_of_the_training_labels() {
+        let figures = base_rate(&["1,a", "2,a", "3,a", "4,b"], &["5,a", "6,b"]);
+        assert!((figures["accuracy"] - 0.5).abs() < 1e-12, "a is the usual class");
+        let expected = -(0.75f64.ln() + 0.25f64.ln()) / 2.0;
+        assert!((figures["log_loss"] - expected).abs() < 1e-12, "{figures:?}");
+    }
+}

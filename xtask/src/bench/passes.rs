@@ -1,0 +1,193 @@
+//! Passes over a table in memory, through the engine that `reticent fit` uses.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::engine::Engine;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::record::{Cell, Label};
+use reticent_core::schema::Schema;
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::table::CodedTable;
+
+use super::Bench;
+use super::clock::{Times, on_threads};
+use super::python::{JAX, OPACUS};
+use super::record::Measure;
+use crate::print;
+
+/// Name of this code in tables.
+pub(super) const OURS: &str = "reticent";
+
+/// A generated table in the engine, `columns` with the intercept.
+pub(super) struct Loaded {
+    engine: MemoryEngine,
+    encoding: Arc<Encoding>,
+    schema: Schema,
+    columns: usize,
+}
+
+impl Loaded {
+    pub(super) fn generate(rows: usize, columns: usize) -> Self {
+        let mut text = String::from(
+            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
+             \"1\"]\n[features]\n",
+        );
+        (1..columns).for_each(|column| text.push_str(&format!("x{column} = {{ bounds = [-1, 1] }}\n")));
+        let schema = Schema::from_text(&text).expect("the generated schema is legal");
+        let mut table = CodedTable::empty(&schema);
+        let mut random = Rng::with_seed(1);
+        let mut cells = vec![Cell::Number(0.0); columns - 1];
+        for _ in 0..rows {
+            cells.iter_mut().for_each(|cell| *cell = Cell::Number(2.0 * random.f64() - 1.0));
+            table.push(&cells, Label::Class(u16::from(random.bool())));
+        }
+        // Rows of norm at most 1: the clip of every row is paid here, once.
+        let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+        let engine = MemoryEngine::new(table);
+        engine.prepare(&encoding).expect("the shapes are for this machine's memory");
+        Self { engine, encoding, schema, columns }
+    }
+
+    fn query(&self, map: Map) -> SumQuery {
+        let weights = if matches!(map, Map::Gram { .. }) {
+            PassWeights::none()
+        } else {
+            let mut random = Rng::with_seed(2);
+            PassWeights::quantise(&(0..self.columns).map(|_| random.f64() - 0.5).collect::<Vec<_>>())
+        };
+        let shape = QueryShape::new(map, self.schema.privacy().unit.clone(), 1 << 31).expect("legal");
+        SumQuery::new(shape, self.encoding.clone(), weights).expect("the columns are those of the table")
+    }
+
+    /// Times of one pass for a query.
+    fn pass(&self, map: Map, threads: usize, repeats: usize) -> Times {
+        let query = self.query(map);
+        on_threads(threads, || {
+            Times::of(repeats, || {
+                drop(std::hint::black_box(self.engine.exact_sum(&query).expect("in memory")));
+            })
+        })
+    }
+
+    pub(super) fn gradient(&self, threads: usize, repeats: usize) -> Times {
+        self.pass(Map::Gradient { loss: Loss::Logistic, columns: self.columns as u32 }, threads, repeats)
+    }
+}
+
+/// Bytes of the coordinates of a table: what a pass has to read at least.
+pub(super) fn lattice_bytes(rows: usize, columns: usize) -> f64 {
+    (rows * columns * size_of::<i16>()) as f64
+}
+
+pub(super) fn gradient(bench: &mut Bench<'_>) -> Result<(), String> {
+    const PART: &str = "gradient";
+    print("One gradient pass. Rows are put on the lattice with norm at most 1 before it.\n");
+    for (rows, columns) in bench.shapes() {
+        let mut measures = Vec::new();
+        let repeats = bench.repeats(if rows * columns > 10_000_000 { 15 } else { 100 });
+        let table = Loaded::generate(rows, columns);
+        for threads in [1, 2] {
+            let bytes = Some(lattice_bytes(rows, columns));
+            let mut ours = |what: &str, times: Times| {
+                let what = what.to_owned();
+                measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+            };
+            ours(OURS, table.gradient(threads, repeats));
+            // 4000 lattice steps of at most 2048 · 32767: every row is clipped.
+            let clipped = Map::ClippedGradient { columns: columns as u32, clip: 2048 * 4000 };
+            let few = bench.repeats(5);
+            ours("reticent, each row clipped in the pass", table.pass(clipped, threads, few));
+            let shape = [rows, columns, repeats].map(|number| number.to_string());
+            let mut found = bench.python.run("passes.py", threads, &[&shape[..], &["gradient".to_owned()]].concat())?;
+            if bench.arguments.jax {
+                bench.python.install(&[JAX])?;
+                found.extend(bench.python.run("jax_pass.py", threads, &shape)?);
+            }
+            if bench.arguments.opacus {
+                bench.python.install(&[OPACUS])?;
+                let once = [rows, columns, 1].map(|number| number.to_string());
+                found.extend(bench.python.run("opacus_epoch.py", threads, &once)?);
+            }
+            measures.extend(found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), threads, one)));
+        }
+        bench.record.table(&measures)?;
+        let of_threads = |threads| {
+            let ours = measures.iter().find(|one| one.threads == threads && one.what == OURS);
+            ours.map_or(f64::NAN, |one| one.times.least(2))
+        };
+        let gain = of_threads(1) / of_threads(2);
+        print(&format!("By the wall clock two threads are {gain:.2} times as fast as one.\n"));
+    }
+    Ok(())
+}
+
+pub(super) fn products(bench: &mut Bench<'_>) -> Result<(), String> {
+    const PART: &str = "products";
+    print("The matrix of products of (x, y), exact.\n");
+    for (rows, columns) in bench.shapes() {
+        let mut measures = Vec::new();
+        // Minutes are enough for the widest.
+        let rows = if columns > 500 { rows / 10 } else { rows };
+        let repeats = bench.repeats(8);
+        let table = Loaded::generate(rows, columns);
+        let target = ProductTarget::Class;
+        let map = Map::Gram { columns: columns as u32, target, diagonal: 1, off_diagonal: 1, cross: 1, square: 1 };
+        for threads in [1, 2] {
+            let times = table.pass(map.clone(), threads, if columns > 20 { bench.repeats(3) } else { repeats });
+            let (what, bytes) = (OURS.to_owned(), Some(lattice_bytes(rows, columns)));
+            measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+            let mut arguments = [rows, columns, repeats].map(|number| number.to_string()).to_vec();
+            arguments.push("products".to_owned());
+            let found = bench.python.run("passes.py", threads, &arguments)?;
+            measures.extend(found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), threads, one)));
+        }
+        bench.record.table(&measures)?;
+    }
+    Ok(())
+}
+
+pub(super) fn fits(bench: &mut Bench<'_>) -> Result<(), String> {
+    const PART: &str = "fits";
+    const PASSES: usize = 50;
+    print("Fits of a table in memory. Only reticent and diffprivlib are private.\n");
+    for (rows, columns) in bench.shapes() {
+        let mut measures = Vec::new();
+        let repeats = if rows * columns > 10_000_000 { 1 } else { bench.repeats(5) };
+        let table = Loaded::generate(rows, columns);
+        let map = Map::Gradient { loss: Loss::Logistic, columns: columns as u32 };
+        let query = table.query(map);
+        let times = on_threads(1, || {
+            Times::of(repeats, || {
+                (0..PASSES).for_each(|_| {
+                    drop(std::hint::black_box(table.engine.exact_sum(&query).expect("in memory")));
+                });
+            })
+        });
+        drop(table);
+        let what = "reticent, 50 passes".to_owned();
+        measures.push(Measure { part: PART, what, rows, columns, threads: 1, times, bytes: None, peak_mib: None });
+        let names = if columns > 500 { "lbfgs,private" } else { "lbfgs,newton,private" };
+        let mut arguments = [rows, columns, repeats].map(|number| number.to_string()).to_vec();
+        arguments.push(names.to_owned());
+        let found = bench.python.run("fits.py", 1, &arguments)?;
+        measures.extend(found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), 1, one)));
+        bench.record.table(&measures)?;
+    }
+    Ok(())
+}
+
+pub(super) fn sparse(bench: &mut Bench<'_>) -> Result<(), String> {
+    const PART: &str = "sparse";
+    let (rows, columns) = (bench.rows(200_000), 1_000_000);
+    let arguments = [rows, columns, 50, bench.repeats(15)].map(|number| number.to_string());
+    let found = bench.python.run("sparse.py", 1, &arguments)?;
+    let measures: Vec<Measure> =
+        found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), 1, one)).collect();
+    print(
+        "A pass over a sparse table, 50 values a row. There is no sparse pass of ours yet: these are the times to beat.\n",
+    );
+    bench.record.table(&measures)
+}
