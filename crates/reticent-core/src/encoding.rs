@@ -78,6 +78,48 @@ pub enum SlotKind {
     Categories(usize),
 }
 
+/// How the code of a slot is made from its feature.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SlotMap {
+    /// [`number_code`] of the feature's number itself.
+    Linear {
+        /// Position of the feature in the schema.
+        feature: usize,
+        /// Lower bound.
+        low: f64,
+        /// Upper bound less lower bound.
+        span: f64,
+    },
+    /// Of the feature's number after [`symlog`].
+    SymLog {
+        /// Position of the feature in the schema.
+        feature: usize,
+    },
+    /// The index of the feature's category.
+    Category {
+        /// Position of the feature in the schema.
+        feature: usize,
+    },
+}
+
+impl SlotMap {
+    /// Position of the slot's feature in the schema.
+    #[must_use]
+    pub fn feature(self) -> usize {
+        match self {
+            Self::Linear { feature, .. } | Self::SymLog { feature } | Self::Category { feature } => feature,
+        }
+    }
+}
+
+/// `round(CODE_MAX (value - low) / span)`, never outside `0..=CODE_MAX`; 0 for a value that is not a number.
+#[inline]
+#[must_use]
+pub fn number_code(value: f64, low: f64, span: f64) -> u16 {
+    // `as` saturates, and a cell is finite and inside its bounds already.
+    ((value - low) / span * f64::from(CODE_MAX) + 0.5).clamp(0.0, f64::from(CODE_MAX)) as u16
+}
+
 /// The schema's public map from cells to codes, and the meaning of every encoded column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coding {
@@ -157,6 +199,17 @@ impl Coding {
         (numeric, self.slots.len() - numeric)
     }
 
+    /// How the code of each slot is made, in order.
+    pub fn slot_maps(&self) -> impl Iterator<Item = SlotMap> {
+        self.slots.iter().map(|slot| match slot {
+            Slot::Numeric { feature, log: false, low, span } => {
+                SlotMap::Linear { feature: *feature, low: *low, span: *span }
+            }
+            Slot::Numeric { feature, log: true, .. } => SlotMap::SymLog { feature: *feature },
+            Slot::Category { feature, .. } => SlotMap::Category { feature: *feature },
+        })
+    }
+
     /// Codes one row. `cells` has one cell a feature in the schema's order, `codes` one place a slot.
     ///
     /// # Panics
@@ -165,21 +218,17 @@ impl Coding {
     pub fn encode_cells(&self, cells: &[Cell], codes: &mut [u16]) {
         assert_eq!(codes.len(), self.slots.len(), "one code a slot");
         for (code, slot) in codes.iter_mut().zip(&self.slots) {
-            *code = match (slot, &cells[slot.feature()]) {
-                (Slot::Numeric { log, low, span, .. }, Cell::Number(value)) => {
-                    let transformed = if *log { symlog(*value) } else { *value };
-                    // `as` saturates, and a cell is finite and inside its bounds already.
-                    ((transformed - low) / span * f64::from(CODE_MAX) + 0.5).clamp(0.0, f64::from(CODE_MAX)) as u16
-                }
-                (Slot::Category { categories, .. }, Cell::Category(category)) => {
-                    let category = *category as usize;
-                    if category < *categories { category as u16 } else { 0 }
-                }
-                (Slot::Numeric { .. }, Cell::Category(_)) | (Slot::Category { .. }, Cell::Number(_)) => {
-                    unreachable!("a cell is made by the feature that it belongs to")
-                }
-            };
+            *code = slot.code(&cells[slot.feature()]);
         }
+    }
+
+    /// The code of one slot, made of the cell of its feature.
+    ///
+    /// # Panics
+    /// When there is no such slot, or the cell is of another kind than the feature: mistakes of the caller's code.
+    #[must_use]
+    pub fn slot_code(&self, slot: usize, cell: &Cell) -> u16 {
+        self.slots[slot].code(cell)
     }
 
     /// Writes the columns of a row in the user's units: the intercept 1, numerics as they are (clamped into their bounds
@@ -233,6 +282,22 @@ impl Coding {
 }
 
 impl Slot {
+    #[inline]
+    fn code(&self, cell: &Cell) -> u16 {
+        match (self, cell) {
+            (Self::Numeric { log, low, span, .. }, Cell::Number(value)) => {
+                number_code(if *log { symlog(*value) } else { *value }, *low, *span)
+            }
+            (Self::Category { categories, .. }, Cell::Category(category)) => {
+                let category = *category as usize;
+                if category < *categories { category as u16 } else { 0 }
+            }
+            (Self::Numeric { .. }, Cell::Category(_)) | (Self::Category { .. }, Cell::Number(_)) => {
+                unreachable!("a cell is made by the feature that it belongs to")
+            }
+        }
+    }
+
     fn feature(&self) -> usize {
         match self {
             Self::Numeric { feature, .. } | Self::Category { feature, .. } => *feature,

@@ -93,6 +93,16 @@ impl Schema {
 }
 
 impl FeatureReader {
+    /// The bounds of a numeric feature all of whose numbers stand for themselves: the cell of a number that is not NaN
+    /// is then the number clamped into them. None when a number is declared as a spelling of a missing value.
+    #[must_use]
+    pub fn bounds_of_plain_numbers(&self) -> Option<(f64, f64)> {
+        match self.kind {
+            FeatureReaderKind::Numeric { low, high, .. } if !self.missing.any_number => Some((low, high)),
+            FeatureReaderKind::Numeric { .. } | FeatureReaderKind::Categorical { .. } => None,
+        }
+    }
+
     /// The cell of a value.
     #[must_use]
     pub fn cell(&self, raw: RawValue<'_>) -> Cell {

@@ -1,8 +1,11 @@
-//! Tables: opened, checked against the schema, then read row by row.
+//! Tables: opened, checked against the schema, then read row by row, or straight to codes on several threads.
 //!
 //! ```text
 //! file ─compression─▶ bytes ─csv─▶ fields ──┐
 //!      └───────parquet──────▶ columns ──────┴─▶ raw values ─core::record─▶ cells, label, unit
+//!
+//! file ─compression─▶ bytes ─record_blocks─▶ blocks ─separators, text_coder─▶ codes, labels, units   (coding_threads)
+//!      └───────parquet──────▶ columns ───────────────column_coder──────────▶ codes, labels, units   (column_threads)
 //! ```
 //!
 //! All that can fail is public: the file, its compression, its header or footer. Everything that depends on a row's
@@ -10,23 +13,38 @@
 //! there is missing, a surplus field is ignored, an unreadable value is what the schema says, a row without a usable
 //! target or key contributes zero. `docs/reference/bad-input.md` lists the cases.
 
+mod coded_batch;
+mod coding_threads;
+mod column_coder;
+mod column_threads;
 mod compression;
 mod csv;
+mod decimal;
 mod error;
 mod parquet;
+mod record_blocks;
+mod row_coder;
+mod separators;
+mod text_coder;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::contribution::CodedLabel;
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue, TargetReader};
 use reticent_core::schema::{FeatureKind, Schema, TargetKind, nearest_name};
 
+use self::coded_batch::CodedBatch;
+use self::coding_threads::TextCoding;
+use self::column_threads::code_columns;
 pub(crate) use self::compression::ByteStream;
 use self::compression::Opened;
 pub(crate) use self::csv::CsvTable;
 pub use self::error::SourceError;
 pub(crate) use self::parquet::{ParquetTable, ValueClass};
+use self::row_coder::RowCoder;
+use self::text_coder::TextCoder;
 
 /// What a reader needs of each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +141,96 @@ impl TableSource {
             Table::Csv(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
             Table::Parquet(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
         }
+    }
+}
+
+/// Rows coded by the schema, some of a table, in its order. Private: no `Debug`.
+///
+/// Of the rows of one privacy unit only the first `rows_max` of the whole table are among them. Which they are depends on
+/// the rows of that unit alone.
+#[derive(Clone, Copy)]
+pub struct CodedRows<'a> {
+    /// Row after row, one code a slot.
+    pub codes: &'a [u16],
+    /// One label a row.
+    pub labels: &'a [CodedLabel],
+}
+
+impl TableSource {
+    /// Codes all rows, on all threads, and hands them to `rows` some at a time, in the file's order and on this thread. The
+    /// memory that this takes does not grow with the table, but for the keys of privacy units. Now and then `progress` is
+    /// told the bytes read so far.
+    ///
+    /// # Errors
+    /// The first error of `rows`, which ends the reading, or [`SourceError`] when the file turns out to be cut short or
+    /// damaged, or the disk fails. Rows may have been handed over by then; nothing may be made of them.
+    pub fn for_each_coded<E: From<SourceError>>(
+        self,
+        schema: &Schema,
+        progress: &mut dyn FnMut(u64),
+        rows: &mut dyn FnMut(CodedRows<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Self { table, assembler, .. } = self;
+        let coder = RowCoder::new(schema, assembler.readers);
+        let threads = rayon::current_num_threads();
+        let mut cap = UnitCap::new(&schema.privacy().unit);
+        let slots = coder.coding.slots();
+        let mut bytes_reported = 0;
+        let mut sink = |batch: &mut CodedBatch| -> Result<(), E> {
+            cap.apply(slots, batch)?;
+            rows(CodedRows { codes: &batch.codes, labels: &batch.labels })?;
+            if batch.bytes_read != bytes_reported {
+                bytes_reported = batch.bytes_read;
+                progress(bytes_reported);
+            }
+            Ok(())
+        };
+        let bytes_read = match table {
+            Table::Csv(table) => {
+                let (cutter, delimiter, columns) = table.into_records();
+                let coder = TextCoder::new(coder, delimiter, columns);
+                TextCoding { coder: &coder, threads }.run(cutter, &mut sink)?
+            }
+            Table::Parquet(table) => {
+                code_columns(&table, &coder, threads, &mut sink)?;
+                table.bytes_total()
+            }
+        };
+        progress(bytes_read);
+        Ok(())
+    }
+}
+
+/// Counts the rows of each privacy unit.
+struct UnitCap {
+    /// None when every row is a unit.
+    rows_max: Option<u32>,
+    rows_of_unit: HashMap<Box<[u8]>, u32>,
+}
+
+impl UnitCap {
+    fn new(unit: &PrivacyUnit) -> Self {
+        let rows_max = match unit {
+            PrivacyUnit::Row => None,
+            PrivacyUnit::Column { rows_max, .. } => Some(*rows_max),
+        };
+        Self { rows_max, rows_of_unit: HashMap::new() }
+    }
+
+    /// Drops the rows that are past their unit's cap. Rows without a key have an unusable label and add nothing, however
+    /// many are kept.
+    fn apply(&mut self, slots: usize, batch: &mut CodedBatch) -> Result<(), SourceError> {
+        let Some(rows_max) = self.rows_max else { return Ok(()) };
+        batch.retain(slots, |key| {
+            if let Some(rows) = self.rows_of_unit.get_mut(key) {
+                *rows = rows.saturating_add(1);
+                return Ok(*rows <= rows_max);
+            }
+            // An aborting allocation would print its size, and with it the number of units.
+            self.rows_of_unit.try_reserve(1).map_err(|_| SourceError::OutOfMemory)?;
+            self.rows_of_unit.insert(key.into(), 1);
+            Ok(rows_max >= 1)
+        })
     }
 }
 
@@ -223,11 +331,50 @@ impl ColumnNames<'_> {
     }
 }
 
-/// Makes rows of raw values; one buffer for all.
-struct RowAssembler {
+/// Readers of the values of a row by slot: the features in the schema's order, then the target, then the privacy unit.
+struct RowReaders {
     features: Vec<FeatureReader>,
     target: Option<TargetReader>,
     keys: Option<KeyReader>,
+}
+
+impl RowReaders {
+    fn new(schema: &Schema, need: Need) -> Self {
+        let features = schema.feature_readers();
+        let (target, keys) = match need {
+            Need::Features => (None, None),
+            Need::FeaturesAndTarget => (Some(schema.target_reader()), KeyReader::of(schema)),
+            Need::FeaturesAndTargetOfPublicRows => (Some(schema.target_reader()), None),
+        };
+        Self { features, target, keys }
+    }
+
+    /// The label by the target alone.
+    #[inline]
+    fn label(&self, target: RawValue<'_>) -> Label {
+        self.target.as_ref().map_or(Label::Unusable, |reader| reader.label(target))
+    }
+
+    /// The key of the privacy unit, when there is one to be read.
+    #[inline]
+    fn key<'a>(&self, unit: RawValue<'a>) -> Option<&'a [u8]> {
+        self.keys.as_ref().and_then(|keys| keys.key(unit))
+    }
+
+    /// Label and key of a row; without a key that it should have, a row has no label.
+    #[inline]
+    fn label_and_key<'a>(&self, raw: &'a impl RawRow) -> (Label, Option<&'a [u8]>) {
+        let target_slot = self.features.len();
+        let label = self.target.as_ref().map_or(Label::Unusable, |target| target.label(raw.value(target_slot)));
+        let Some(keys) = &self.keys else { return (label, None) };
+        let key = keys.key(raw.value(target_slot + 1));
+        (if key.is_some() { label } else { Label::Unusable }, key)
+    }
+}
+
+/// Makes rows of raw values; one buffer for all.
+struct RowAssembler {
+    readers: RowReaders,
     /// Slot of the event id, and how it is read.
     ids: Option<(usize, KeyReader)>,
     cells: Vec<Cell>,
@@ -235,31 +382,18 @@ struct RowAssembler {
 
 impl RowAssembler {
     fn new(schema: &Schema, need: Need, id_slot: Option<usize>) -> Self {
-        let features = schema.feature_readers();
-        let cells = vec![Cell::Number(0.0); features.len()];
-        let (target, keys) = match need {
-            Need::Features => (None, None),
-            Need::FeaturesAndTarget => (Some(schema.target_reader()), KeyReader::of(schema)),
-            Need::FeaturesAndTargetOfPublicRows => (Some(schema.target_reader()), None),
-        };
+        let readers = RowReaders::new(schema, need);
+        let cells = vec![Cell::Number(0.0); readers.features.len()];
         let ids = id_slot.map(|slot| (slot, KeyReader::reading(schema)));
-        Self { features, target, keys, ids, cells }
+        Self { readers, ids, cells }
     }
 
     #[inline]
     fn assemble<R: RawRow>(&mut self, raw: &R, row: &mut dyn FnMut(Row<'_>)) {
-        for (slot, (cell, feature)) in self.cells.iter_mut().zip(&self.features).enumerate() {
+        for (slot, (cell, feature)) in self.cells.iter_mut().zip(&self.readers.features).enumerate() {
             *cell = feature.cell(raw.value(slot));
         }
-        let target_slot = self.features.len();
-        let mut label = self.target.as_ref().map_or(Label::Unusable, |target| target.label(raw.value(target_slot)));
-        let mut unit = None;
-        if let Some(keys) = &self.keys {
-            unit = keys.key(raw.value(target_slot + 1));
-            if unit.is_none() {
-                label = Label::Unusable;
-            }
-        }
+        let (label, unit) = self.readers.label_and_key(raw);
         let id = self.ids.as_ref().and_then(|(slot, ids)| ids.key(raw.value(*slot)));
         row(Row { cells: &self.cells, label, unit, id });
     }
@@ -375,3 +509,6 @@ pub(crate) const USUAL_DELIMITERS: [u8; 4] = *b",;\t|";
 pub(crate) fn is_number(name: &str) -> bool {
     name.parse::<f64>().is_ok_and(|number| !number.is_nan())
 }
+
+#[cfg(test)]
+mod tests;

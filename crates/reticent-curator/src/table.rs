@@ -1,7 +1,5 @@
 //! A table in memory as 16-bit codes: what is kept of the rows once they are read.
 
-use std::collections::HashMap;
-
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::{Coding, LATTICE_NORM_MAX};
@@ -29,24 +27,14 @@ impl CodedTable {
     /// [`SourceError`] when the file cannot be read; never for what a row holds.
     pub fn read(source: TableSource, schema: &Schema, progress: &mut dyn FnMut(u64)) -> Result<Self, SourceError> {
         let mut table = Self::empty(schema);
-        let mut rows_of_unit: HashMap<Box<[u8]>, u32> = HashMap::new();
         let mut fits = true;
-        source.for_each_row(progress, &mut |row| {
-            let keep = match &table.unit {
-                PrivacyUnit::Row => true,
-                PrivacyUnit::Column { rows_max, .. } => {
-                    // Rows without a unit key have an unusable label and add nothing, however many are kept.
-                    let rows = rows_of_unit.entry(row.unit.unwrap_or_default().into()).or_insert(0);
-                    *rows = rows.saturating_add(1);
-                    *rows <= *rows_max
-                }
-            };
-            if keep && fits {
-                fits = table.reserve_row();
-                if fits {
-                    table.push(row.cells, row.label);
-                }
+        source.for_each_coded(schema, progress, &mut |rows| -> Result<(), SourceError> {
+            fits = fits && table.reserve(rows.labels.len());
+            if fits {
+                table.codes.extend_from_slice(rows.codes);
+                table.labels.extend_from_slice(rows.labels);
             }
+            Ok(())
         })?;
         if fits { Ok(table) } else { Err(SourceError::OutOfMemory) }
     }
@@ -58,10 +46,10 @@ impl CodedTable {
         Self { coding, unit, target: schema.target().kind.clone(), codes: Vec::new(), labels: Vec::new() }
     }
 
-    /// Makes room for a row; says whether there is any. An aborting allocation would print its size, and with it the number
+    /// Makes room for rows; says whether there is any. An aborting allocation would print its size, and with it the number
     /// of rows.
-    fn reserve_row(&mut self) -> bool {
-        self.codes.try_reserve(self.coding.slots()).is_ok() && self.labels.try_reserve(1).is_ok()
+    fn reserve(&mut self, rows: usize) -> bool {
+        self.codes.try_reserve(rows * self.coding.slots()).is_ok() && self.labels.try_reserve(rows).is_ok()
     }
 
     /// Appends one row.

@@ -117,6 +117,23 @@ impl ByteStream {
         Ok(&self.block[self.start..self.end])
     }
 
+    /// Reads some bytes into a buffer, without a copy on the way when none are in hand; 0 at the end of the file.
+    pub(crate) fn read_into(&mut self, buffer: &mut [u8]) -> Result<usize, SourceError> {
+        let in_hand = (self.end - self.start).min(buffer.len());
+        if in_hand > 0 {
+            buffer[..in_hand].copy_from_slice(&self.block[self.start..self.start + in_hand]);
+            self.start += in_hand;
+            return Ok(in_hand);
+        }
+        loop {
+            match self.reader.read(buffer) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
+    }
+
     /// Marks bytes that [`Self::fill`] returned as read.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.start += bytes;

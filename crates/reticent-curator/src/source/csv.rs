@@ -16,6 +16,7 @@ use csv_core::ReadRecordResult;
 use reticent_core::record::RawValue;
 
 use super::compression::ByteStream;
+use super::record_blocks::RecordCutter;
 use super::{RawRow, SourceError};
 
 /// The part of a record that is kept; what is longer reads as missing fields.
@@ -23,11 +24,37 @@ pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The most columns that a header may have.
 const HEADER_COLUMNS_MAX: usize = 1 << 20;
 
+/// Where text comes from.
+pub(super) trait TextInput {
+    /// The unread bytes in hand; empty at the end only.
+    fn fill(&mut self) -> Result<&[u8], SourceError>;
+    /// Marks bytes that [`Self::fill`] returned as read.
+    fn consume(&mut self, bytes: usize);
+}
+
+impl TextInput for ByteStream {
+    fn fill(&mut self) -> Result<&[u8], SourceError> {
+        Self::fill(self)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        Self::consume(self, bytes);
+    }
+}
+
+/// A tokenizer of this grammar, at the start of a text.
+pub(super) fn tokenizer(delimiter: u8) -> csv_core::Reader {
+    csv_core::ReaderBuilder::new().delimiter(delimiter).build()
+}
+
 /// A text table, at its header or at its first row.
 pub(crate) struct CsvTable {
     path: PathBuf,
     stream: ByteStream,
+    delimiter: u8,
     tokenizer: csv_core::Reader,
+    /// Whether the header was read.
+    has_header: bool,
     record: Record,
     /// Place in the record of each slot of a row.
     slots: Vec<usize>,
@@ -36,12 +63,13 @@ pub(crate) struct CsvTable {
 impl CsvTable {
     /// Starts at the beginning of the text; a byte order mark is skipped.
     pub(crate) fn new(path: &Path, stream: ByteStream, delimiter: u8) -> Self {
-        let tokenizer = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
-        Self { path: path.to_owned(), stream, tokenizer, record: Record::new(), slots: Vec::new() }
+        let (path, tokenizer) = (path.to_owned(), tokenizer(delimiter));
+        Self { path, stream, delimiter, tokenizer, has_header: false, record: Record::new(), slots: Vec::new() }
     }
 
     /// The names in the first line, trimmed; none when the file is empty.
     pub(crate) fn read_header(&mut self) -> Result<Option<Vec<String>>, SourceError> {
+        self.has_header = true;
         if !self.record.read(&mut self.tokenizer, &mut self.stream, HEADER_COLUMNS_MAX)? {
             return Ok(None);
         }
@@ -58,13 +86,20 @@ impl CsvTable {
         self.slots = slots;
     }
 
+    /// The remaining records, to be cut into blocks, the delimiter, and the place in a record of each slot of a row.
+    pub(super) fn into_records(self) -> (RecordCutter, u8, Vec<usize>) {
+        let fields_max = fields_max(&self.slots);
+        // At most the second byte of the header's line end is left of it, which reads as a blank line.
+        (RecordCutter::new(self.stream, self.delimiter, !self.has_header, fields_max), self.delimiter, self.slots)
+    }
+
     /// Hands every remaining record to `visit`.
     pub(crate) fn for_each(
         mut self,
         progress: &mut dyn FnMut(u64),
         mut visit: impl FnMut(&CsvRow<'_>),
     ) -> Result<(), SourceError> {
-        let fields_max = self.slots.iter().max().map_or(1, |last| last + 1);
+        let fields_max = fields_max(&self.slots);
         let mut bytes_reported = 0;
         while self.record.read(&mut self.tokenizer, &mut self.stream, fields_max)? {
             visit(&CsvRow { record: &self.record, slots: &self.slots });
@@ -110,10 +145,15 @@ impl CsvTable {
     }
 }
 
+/// Fields of a record up to the last that is wanted.
+pub(super) fn fields_max(slots: &[usize]) -> usize {
+    slots.iter().max().map_or(1, |last| last + 1)
+}
+
 /// One record as the slots of a row: private.
 pub(crate) struct CsvRow<'a> {
-    record: &'a Record,
-    slots: &'a [usize],
+    pub(super) record: &'a Record,
+    pub(super) slots: &'a [usize],
 }
 
 impl RawRow for CsvRow<'_> {
@@ -124,7 +164,7 @@ impl RawRow for CsvRow<'_> {
 }
 
 /// The fields of one record, in buffers that are used again.
-struct Record {
+pub(super) struct Record {
     text: Vec<u8>,
     /// Where in `text` each field ends.
     ends: Vec<usize>,
@@ -138,7 +178,7 @@ struct Record {
 }
 
 impl Record {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             text: vec![0; 64 * 1024],
             ends: vec![0; 256],
@@ -159,10 +199,10 @@ impl Record {
     }
 
     /// Reads the next record and keeps at most `fields_max` of its fields; false at the end of the file.
-    fn read(
+    pub(super) fn read(
         &mut self,
         tokenizer: &mut csv_core::Reader,
-        stream: &mut ByteStream,
+        stream: &mut impl TextInput,
         fields_max: usize,
     ) -> Result<bool, SourceError> {
         let mut length = 0;

@@ -6,19 +6,25 @@
 //! midnight, a decimal the nearest float, a null a missing value.
 
 use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Float64Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Schema as ArrowSchema, TimeUnit};
 use arrow::error::ArrowError;
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 use parquet::basic::{Compression, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::{SchemaDescriptor, Type};
 use reticent_core::record::RawValue;
 
@@ -30,7 +36,7 @@ const BATCH_ROWS: usize = 8192;
 /// A Parquet table whose footer is read.
 pub(crate) struct ParquetTable {
     path: PathBuf,
-    file: File,
+    file: SharedFile,
     bytes_total: u64,
     metadata: ArrowReaderMetadata,
     names: Vec<String>,
@@ -51,6 +57,7 @@ impl ParquetTable {
         let (declared, metadata) = without_panic(read_footer).map_err(|error| decoder_failure(path, error))?;
         let names = declared.schema().fields().iter().map(|field| field.name().trim_ascii().to_owned()).collect();
         let types = declared.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+        let file = SharedFile::new(file);
         Ok(Self { path: path.to_owned(), file, bytes_total, metadata, names, types, slots: Vec::new() })
     }
 
@@ -89,36 +96,57 @@ impl ParquetTable {
         progress: &mut dyn FnMut(u64),
         mut visit: impl FnMut(&ParquetRow<'_>),
     ) -> Result<(), SourceError> {
-        let rows_total = u64::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file, self.metadata);
-        let mask = ProjectionMask::roots(builder.parquet_schema(), self.slots.iter().map(|(column, _)| *column));
-        let failed = |error| decoder_failure(&self.path, error);
-        let builder = builder.with_batch_size(BATCH_ROWS).with_projection(mask);
-        let mut reader = without_panic(|| builder.build()).map_err(&failed)?;
-        // A projection keeps the file's order of columns.
-        let mut projected: Vec<usize> = self.slots.iter().map(|(column, _)| *column).collect();
-        projected.sort_unstable();
-        projected.dedup();
-        let mut rows_read = 0u64;
-        let mut decode_batch = || -> Result<Option<(usize, Vec<BatchColumn>)>, ParquetError> {
-            let Some(batch) = reader.next().transpose()? else { return Ok(None) };
-            let convert = |(column, conversion): &(usize, Conversion)| {
-                let place = projected.binary_search(column).expect("every slot's column is projected");
-                conversion.convert(&batch, place)
-            };
-            let columns = self.slots.iter().map(convert).collect::<Result<Vec<BatchColumn>, ArrowError>>()?;
-            Ok(Some((batch.num_rows(), columns)))
-        };
-        while let Some((rows, columns)) = without_panic(&mut decode_batch).map_err(&failed)? {
+        let mut reader = self.batches(0..self.raw_slots())?;
+        let mut rows_read = 0;
+        while let Some((rows, columns)) = reader.next()? {
             for row in 0..rows {
                 visit(&ParquetRow { columns: &columns, row });
             }
             rows_read += rows as u64;
-            let part = rows_read.min(rows_total) as f64 / rows_total as f64;
-            progress((self.bytes_total as f64 * part) as u64);
+            progress(self.bytes_of_rows(rows_read));
         }
         progress(self.bytes_total);
         Ok(())
+    }
+
+    /// Number of raw values of a row.
+    pub(super) fn raw_slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// A reader of some of the raw values of all rows.
+    pub(super) fn batches(&self, slots: Range<usize>) -> Result<BatchReader, SourceError> {
+        let slots = self.slots[slots].to_vec();
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), slots.iter().map(|(column, _)| *column));
+        let builder = builder.with_batch_size(BATCH_ROWS).with_projection(mask);
+        let reader = without_panic(|| builder.build()).map_err(|error| decoder_failure(&self.path, error))?;
+        // A projection keeps the file's order of columns.
+        let mut projected: Vec<usize> = slots.iter().map(|(column, _)| *column).collect();
+        projected.sort_unstable();
+        projected.dedup();
+        Ok(BatchReader { path: self.path.clone(), slots, projected, reader })
+    }
+
+    /// Which part of the file so many rows are.
+    pub(super) fn bytes_of_rows(&self, rows: u64) -> u64 {
+        let total = u64::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
+        (self.bytes_total as f64 * (rows.min(total) as f64 / total as f64)) as u64
+    }
+
+    /// Size of the file.
+    pub(super) fn bytes_total(&self) -> u64 {
+        self.bytes_total
+    }
+
+    /// Where the file is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Said when columns contradict each other.
+    pub(super) fn damaged(&self) -> SourceError {
+        SourceError::Damaged { path: self.path.clone(), format: "Parquet", reason: None }
     }
 
     /// Arrow fails on a decimal of more bytes than its type holds: an error that would depend on a value.
@@ -143,6 +171,85 @@ impl ParquetTable {
     }
 }
 
+/// Decodes some columns from beginning to end.
+pub(super) struct BatchReader {
+    path: PathBuf,
+    slots: Vec<(usize, Conversion)>,
+    /// Columns of a decoded batch, by their place in the file.
+    projected: Vec<usize>,
+    reader: ParquetRecordBatchReader,
+}
+
+impl BatchReader {
+    /// The next rows: their number, and a column for each raw value.
+    pub(super) fn next(&mut self) -> Result<Option<(usize, Vec<BatchColumn>)>, SourceError> {
+        let Self { path, slots, projected, reader } = self;
+        let decode = || -> Result<Option<(usize, Vec<BatchColumn>)>, ParquetError> {
+            let Some(batch) = reader.next().transpose()? else { return Ok(None) };
+            let convert = |(column, conversion): &(usize, Conversion)| {
+                let place = projected.binary_search(column).expect("every slot's column is projected");
+                conversion.convert(&batch, place)
+            };
+            let columns = slots.iter().map(convert).collect::<Result<Vec<BatchColumn>, ArrowError>>()?;
+            Ok(Some((batch.num_rows(), columns)))
+        };
+        without_panic(decode).map_err(|error| decoder_failure(path, error))
+    }
+}
+
+/// A file that several threads read in places of their own.
+#[derive(Clone)]
+pub(super) struct SharedFile {
+    /// Whoever has it may move its position.
+    file: Arc<Mutex<File>>,
+}
+
+impl SharedFile {
+    fn new(file: File) -> Self {
+        Self { file: Arc::new(Mutex::new(file)) }
+    }
+
+    fn read_at(&self, start: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        // A panic while it was held can have moved the position only.
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(start))?;
+        file.read(buffer)
+    }
+}
+
+impl Length for SharedFile {
+    fn len(&self) -> u64 {
+        Length::len(&*self.file.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ChunkReader for SharedFile {
+    type T = BufReader<FilePlace>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        // Used for the headers of pages, which are short.
+        Ok(BufReader::with_capacity(1024, FilePlace { file: self.clone(), place: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).get_bytes(start, length)
+    }
+}
+
+/// A reader with a place of its own in a shared file.
+pub(super) struct FilePlace {
+    file: SharedFile,
+    place: u64,
+}
+
+impl Read for FilePlace {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(self.place, buffer)?;
+        self.place += count as u64;
+        Ok(count)
+    }
+}
+
 /// One row of a batch: private.
 pub(crate) struct ParquetRow<'a> {
     columns: &'a [BatchColumn],
@@ -152,23 +259,30 @@ pub(crate) struct ParquetRow<'a> {
 impl RawRow for ParquetRow<'_> {
     #[inline]
     fn value(&self, slot: usize) -> RawValue<'_> {
-        let row = self.row;
-        match &self.columns[slot] {
-            BatchColumn::Missing => RawValue::Missing,
-            BatchColumn::Number(column) if column.is_valid(row) => RawValue::Number(column.value(row)),
-            BatchColumn::Boolean(column) if column.is_valid(row) => RawValue::Boolean(column.value(row)),
-            BatchColumn::Text(column) if column.is_valid(row) => RawValue::Text(column.value(row)),
-            BatchColumn::Number(_) | BatchColumn::Boolean(_) | BatchColumn::Text(_) => RawValue::Missing,
-        }
+        self.columns[slot].value(self.row)
     }
 }
 
 /// A column of a batch, in one of few types.
-enum BatchColumn {
+pub(super) enum BatchColumn {
     Missing,
     Number(Float64Array),
     Boolean(BooleanArray),
     Text(BinaryViewArray),
+}
+
+impl BatchColumn {
+    /// The value of a row.
+    #[inline]
+    pub(super) fn value(&self, row: usize) -> RawValue<'_> {
+        match self {
+            Self::Missing => RawValue::Missing,
+            Self::Number(column) if column.is_valid(row) => RawValue::Number(column.value(row)),
+            Self::Boolean(column) if column.is_valid(row) => RawValue::Boolean(column.value(row)),
+            Self::Text(column) if column.is_valid(row) => RawValue::Text(column.value(row)),
+            Self::Number(_) | Self::Boolean(_) | Self::Text(_) => RawValue::Missing,
+        }
+    }
 }
 
 /// What a Parquet type holds, as far as this crate is concerned.

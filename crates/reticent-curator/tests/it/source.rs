@@ -18,6 +18,8 @@ use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use reticent_core::contribution::UNUSABLE_LABEL;
+use reticent_core::encoding::Coding;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::source::{Need, SourceError, TableSource};
@@ -38,7 +40,46 @@ fn schema_of_unit(unit: &str, table: &str) -> Schema {
 }
 
 /// A row written out, so that tests can compare it: `age job label unit`.
+///
+/// The same table read as codes must agree, or fail alike.
 fn rows_of(path: &Path, schema: &Schema, need: Need) -> Result<Vec<String>, SourceError> {
+    let coded = coded_rows_of(path, schema, need);
+    match (row_by_row(path, schema, need), coded) {
+        (Ok((rows, codes)), Ok(coded)) => {
+            assert!(codes == coded, "codes of the same rows");
+            Ok(rows)
+        }
+        (Err(error), Err(other)) => {
+            assert_eq!(error.to_string(), other.to_string());
+            Err(error)
+        }
+        (Ok(_), Err(error)) | (Err(error), Ok(_)) => panic!("one way only: {error}"),
+    }
+}
+
+/// Codes and labels, row after row.
+type Codes = (Vec<u16>, Vec<i16>);
+
+fn coded_rows_of(path: &Path, schema: &Schema, need: Need) -> Result<Codes, SourceError> {
+    let (mut codes, mut labels, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let source = TableSource::open(path, schema, need)?;
+    let bytes_total = source.bytes_total();
+    let mut progress = |so_far| {
+        assert!(so_far >= bytes, "progress never goes back");
+        bytes = so_far;
+    };
+    source.for_each_coded(schema, &mut progress, &mut |rows| -> Result<(), SourceError> {
+        codes.extend_from_slice(rows.codes);
+        labels.extend_from_slice(rows.labels);
+        Ok(())
+    })?;
+    assert_eq!(bytes, bytes_total, "progress ends at the end");
+    Ok((codes, labels))
+}
+
+fn row_by_row(path: &Path, schema: &Schema, need: Need) -> Result<(Vec<String>, Codes), SourceError> {
+    let coding = Coding::of(schema);
+    let (mut codes, mut labels) = (Vec::new(), Vec::new());
     let mut rows = Vec::new();
     let mut bytes = 0;
     let source = TableSource::open(path, schema, need)?;
@@ -60,9 +101,17 @@ fn rows_of(path: &Path, schema: &Schema, need: Need) -> Result<Vec<String>, Sour
         });
         words.extend(row.unit.map(|unit| String::from_utf8_lossy(unit).into_owned()));
         rows.push(words.join(" "));
+        let start = codes.len();
+        codes.resize(start + coding.slots(), 0);
+        coding.encode_cells(row.cells, &mut codes[start..]);
+        labels.push(match row.label {
+            Label::Class(class) => i16::try_from(class).expect("two classes"),
+            Label::Value(_) => panic!("a target with classes"),
+            Label::Unusable => UNUSABLE_LABEL,
+        });
     })?;
     assert_eq!(bytes, bytes_total, "progress ends at the end");
-    Ok(rows)
+    Ok((rows, (codes, labels)))
 }
 
 fn read(path: &Path, schema: &Schema) -> Vec<String> {

@@ -1,0 +1,73 @@
+//! A few rows as codes, on their way from a reader to whoever keeps them.
+
+use reticent_core::contribution::CodedLabel;
+
+/// Rows in the file's order: private.
+#[derive(Default)]
+pub(crate) struct CodedBatch {
+    /// Row after row, one code a slot.
+    pub(crate) codes: Vec<u16>,
+    pub(crate) labels: Vec<CodedLabel>,
+    /// Keys of the privacy units, one after another; a row without a key has an empty one.
+    keys: Vec<u8>,
+    key_ends: Vec<usize>,
+    /// Bytes of the file read when these rows were complete.
+    pub(crate) bytes_read: u64,
+}
+
+impl CodedBatch {
+    pub(crate) fn clear(&mut self) {
+        self.codes.clear();
+        self.labels.clear();
+        self.keys.clear();
+        self.key_ends.clear();
+    }
+
+    /// Appends the label and the unit of a row whose codes are there.
+    #[inline]
+    pub(super) fn push(&mut self, label: CodedLabel, key: Option<&[u8]>) {
+        self.labels.push(label);
+        self.push_key(key);
+    }
+
+    /// Exchanges all but the codes.
+    pub(super) fn swap_labels(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.labels, &mut other.labels);
+        std::mem::swap(&mut self.keys, &mut other.keys);
+        std::mem::swap(&mut self.key_ends, &mut other.key_ends);
+    }
+
+    #[inline]
+    fn push_key(&mut self, key: Option<&[u8]>) {
+        self.keys.extend_from_slice(key.unwrap_or_default());
+        self.key_ends.push(self.keys.len());
+    }
+
+    /// Whether it is time to hand the rows on.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.codes.len() >= CODES_FULL || self.keys.len() >= KEYS_FULL
+    }
+
+    /// Drops the rows whose keys `keep` refuses; it is asked for every row, in order.
+    pub(crate) fn retain<E>(&mut self, slots: usize, mut keep: impl FnMut(&[u8]) -> Result<bool, E>) -> Result<(), E> {
+        let mut kept = 0;
+        let mut key_start = 0;
+        for row in 0..self.labels.len() {
+            let key_end = self.key_ends[row];
+            if keep(&self.keys[key_start..key_end])? {
+                self.labels[kept] = self.labels[row];
+                self.codes.copy_within(row * slots..(row + 1) * slots, kept * slots);
+                kept += 1;
+            }
+            key_start = key_end;
+        }
+        self.labels.truncate(kept);
+        self.codes.truncate(kept * slots);
+        Ok(())
+    }
+}
+
+/// Codes, and bytes of keys, of a batch that is handed on: a block of text usually makes fewer.
+const CODES_FULL: usize = 1 << 19;
+const KEYS_FULL: usize = 1 << 20;

@@ -1,0 +1,117 @@
+//! How rows become codes by the schema: the same for every kind of table and for all threads.
+//!
+//! The codes are those that [`Coding::encode_cells`] makes of the cells that [`super::RowAssembler`] makes of the same
+//! row; tests compare the two.
+
+use std::ops::Range;
+
+use reticent_core::contribution::CodedLabel;
+use reticent_core::encoding::{Coding, SlotMap, number_code};
+use reticent_core::record::{Cell, FeatureReader, Label, RawValue};
+use reticent_core::schema::{Schema, TargetKind};
+
+use super::coded_batch::CodedBatch;
+use super::{RawRow, RowReaders};
+use crate::table::code_label;
+
+/// Readers of raw values, and what makes codes of what they read.
+pub(super) struct RowCoder {
+    pub(super) coding: Coding,
+    pub(super) readers: RowReaders,
+    pub(super) linear: LinearSlots,
+    target_kind: TargetKind,
+    /// First slot of each feature, and their number.
+    first_slots: Vec<usize>,
+}
+
+/// Slots that are a number's place between its bounds, as one loop over all slots. Slots of other kinds get code 0 from
+/// it, and then their own.
+pub(super) struct LinearSlots {
+    /// The feature of a slot of this kind.
+    pub(super) features: Vec<Option<usize>>,
+    pub(super) low_bounds: Vec<f64>,
+    pub(super) high_bounds: Vec<f64>,
+    pub(super) lows: Vec<f64>,
+    pub(super) spans: Vec<f64>,
+    /// The cell of a missing value.
+    pub(super) missing: Vec<f64>,
+}
+
+impl RowCoder {
+    pub(super) fn new(schema: &Schema, readers: RowReaders) -> Self {
+        let coding = Coding::of(schema);
+        let mut first_slots = vec![0; readers.features.len() + 1];
+        // The slots of a feature are neighbours, in the order of the features.
+        coding.slot_maps().for_each(|map| first_slots[map.feature() + 1] += 1);
+        (1..first_slots.len()).for_each(|feature| first_slots[feature] += first_slots[feature - 1]);
+        let linear = LinearSlots::of(&coding, &readers.features, &first_slots);
+        Self { coding, readers, linear, target_kind: schema.target().kind.clone(), first_slots }
+    }
+
+    /// The slots of a feature; beyond the last feature, none after the last slot.
+    pub(super) fn slots_of(&self, feature: usize) -> Range<usize> {
+        let end = self.first_slots.get(feature + 1).copied();
+        self.first_slots[feature]..end.unwrap_or(self.first_slots[feature])
+    }
+
+    /// Codes one row that is read value by value.
+    pub(super) fn code_row(&self, raw: &impl RawRow, batch: &mut CodedBatch) {
+        let start = batch.codes.len();
+        batch.codes.resize(start + self.coding.slots(), 0);
+        let codes = &mut batch.codes[start..];
+        for (feature, reader) in self.readers.features.iter().enumerate() {
+            let cell = reader.cell(raw.value(feature));
+            self.slots_of(feature).for_each(|slot| codes[slot] = self.coding.slot_code(slot, &cell));
+        }
+        let (label, key) = self.readers.label_and_key(raw);
+        batch.push(self.code_label(label), key);
+    }
+
+    pub(super) fn code_label(&self, label: Label) -> CodedLabel {
+        code_label(&self.target_kind, label)
+    }
+}
+
+impl LinearSlots {
+    fn of(coding: &Coding, features: &[FeatureReader], first_slots: &[usize]) -> Self {
+        let slots = coding.slots();
+        let mut linear = Self {
+            features: vec![None; slots],
+            low_bounds: vec![0.0; slots],
+            high_bounds: vec![0.0; slots],
+            lows: vec![0.0; slots],
+            spans: vec![1.0; slots],
+            missing: vec![0.0; slots],
+        };
+        for (slot, map) in coding.slot_maps().enumerate() {
+            if let SlotMap::Linear { feature, low, span } = map
+                && let Some((low_bound, high_bound)) = features[feature].bounds_of_plain_numbers()
+                && let Cell::Number(missing) = features[feature].cell(RawValue::Missing)
+                && first_slots[feature] + 1 == first_slots[feature + 1]
+            {
+                linear.features[slot] = Some(feature);
+                linear.low_bounds[slot] = low_bound;
+                linear.high_bounds[slot] = high_bound;
+                linear.lows[slot] = low;
+                linear.spans[slot] = span;
+                linear.missing[slot] = missing;
+            }
+        }
+        linear
+    }
+
+    /// Codes of all slots of a row, with the arithmetic of [`Coding::slot_code`] on the clamped quotients.
+    pub(super) fn code(&self, mantissas: &[f64], divisors: &[f64], codes: &mut [u16]) {
+        let slots = codes.len();
+        let (mantissas, divisors) = (&mantissas[..slots], &divisors[..slots]);
+        let (low_bound, high_bound) = (&self.low_bounds[..slots], &self.high_bounds[..slots]);
+        let (low, span) = (&self.lows[..slots], &self.spans[..slots]);
+        for slot in 0..slots {
+            let number = mantissas[slot] / divisors[slot];
+            // Not `clamp`, which checks its bounds for every slot. Nothing here is NaN.
+            let number = if number < low_bound[slot] { low_bound[slot] } else { number };
+            let number = if number > high_bound[slot] { high_bound[slot] } else { number };
+            codes[slot] = number_code(number, low[slot], span[slot]);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Codes made on several threads are those that are made row by row, whatever is in the file.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use proptest::prelude::*;
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::encoding::Coding;
+use reticent_core::schema::Schema;
+use tempfile::NamedTempFile;
+
+use super::coding_threads::TextCoding;
+use super::column_threads::code_columns;
+use super::row_coder::RowCoder;
+use super::text_coder::TextCoder;
+use super::{Need, SourceError, Table, TableSource};
+use crate::table::code_label;
+
+/// Codes and labels of a table, row after row.
+type Codes = (Vec<u16>, Vec<i16>);
+
+fn schema(unit: &str, table: &str) -> Schema {
+    let text = format!(
+        "[privacy]\nunit = {unit}\nadjacency = \"add-remove\"\n[table]\n{table}\n[target]\ncolumn = \"y\"\n\
+         classes = [\"no\", 1]\n[features]\na = {{ bounds = [-10, 10], missing = 7 }}\n\
+         b = {{ bounds = [0, 1000000] }}\nc = {{ bounds = [0, 100], log = false }}\n\
+         job = {{ categories = [\"clerk\", \"cook\", 1], missing = \"cook\" }}\n"
+    );
+    Schema::from_text(&text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn schemas() -> Vec<Schema> {
+    let columns = "columns = [\"c\", \"unused\", \"job\", \"a\", \"person\", \"y\", \"b\"]";
+    let unit = "{ column = \"person\", rows_max = 2 }";
+    vec![
+        schema("\"row\"", &format!("header = false\n{columns}")),
+        schema(unit, &format!("header = false\n{columns}")),
+        schema(unit, &format!("header = true\n{columns}")),
+        schema("\"row\"", &format!("header = false\n{columns}\nmissing = [\"\", \"7\", \"true\"]\ndelimiter = \" \"")),
+        schema(unit, &format!("header = false\n{columns}\ndelimiter = \"\\t\"")),
+    ]
+}
+
+/// Row by row, through cells.
+fn reference(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
+    let coding = Coding::of(schema);
+    let (mut codes, mut labels) = (Vec::new(), Vec::new());
+    let mut rows_of_unit: HashMap<Vec<u8>, u32> = HashMap::new();
+    TableSource::open(path, schema, Need::FeaturesAndTarget)?.for_each_row(&mut |_| {}, &mut |row| {
+        let rows = rows_of_unit.entry(row.unit.unwrap_or_default().to_vec()).or_insert(0);
+        *rows += 1;
+        if *rows <= schema.privacy().unit.rows_max() || schema.privacy().unit == PrivacyUnit::Row {
+            let start = codes.len();
+            codes.resize(start + coding.slots(), 0);
+            coding.encode_cells(row.cells, &mut codes[start..]);
+            labels.push(code_label(&schema.target().kind, row.label));
+        }
+    })?;
+    Ok((codes, labels))
+}
+
+/// In blocks of any size.
+fn in_blocks(path: &Path, schema: &Schema, sizes: (usize, usize), threads: usize) -> Result<Codes, SourceError> {
+    let source = TableSource::open(path, schema, Need::FeaturesAndTarget)?;
+    let Table::Csv(table) = source.table else { panic!("a text") };
+    let (cutter, delimiter, columns) = table.into_records();
+    let mut cap = super::UnitCap::new(&schema.privacy().unit);
+    let slots = Coding::of(schema).slots();
+    let coder = TextCoder::new(RowCoder::new(schema, source.assembler.readers), delimiter, columns);
+    let (mut codes, mut labels) = (Vec::new(), Vec::new());
+    let coding = TextCoding { coder: &coder, threads };
+    coding.run(cutter.with_sizes(sizes.0, sizes.1), &mut |batch| -> Result<(), SourceError> {
+        cap.apply(slots, batch)?;
+        codes.extend_from_slice(&batch.codes);
+        labels.extend_from_slice(&batch.labels);
+        Ok(())
+    })?;
+    Ok((codes, labels))
+}
+
+fn whole(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
+    let (mut codes, mut labels) = (Vec::new(), Vec::new());
+    let source = TableSource::open(path, schema, Need::FeaturesAndTarget)?;
+    source.for_each_coded(schema, &mut |_| {}, &mut |rows| -> Result<(), SourceError> {
+        codes.extend_from_slice(rows.codes);
+        labels.extend_from_slice(rows.labels);
+        Ok(())
+    })?;
+    Ok((codes, labels))
+}
+
+fn check(text: &[u8]) -> Result<(), TestCaseError> {
+    for schema in schemas() {
+        let mut file = NamedTempFile::new().expect("a temporary file");
+        let header: &[u8] = if schema.table().header { b"c,unused,job,a,person,y,b\r\n" } else { b"" };
+        file.write_all(&[header, text].concat()).expect("is written");
+        // A text that begins like another format is refused either way.
+        let Ok(expected) = reference(file.path(), &schema) else { continue };
+        for sizes in [(1, 1), (1, 60), (7, 50), (64, 40), (200, 1000), (100_000, 1 << 20)] {
+            for threads in [1, 3] {
+                let found = in_blocks(file.path(), &schema, sizes, threads).expect("the same file");
+                prop_assert_eq!(&found, &expected, "{:?} {}", sizes, threads);
+            }
+        }
+        prop_assert_eq!(&whole(file.path(), &schema).expect("the same file"), &expected);
+    }
+    Ok(())
+}
+
+/// Columns of a typed table, with every kind of value that is absorbed.
+fn columns(rows: usize) -> RecordBatch {
+    let odd = |row: usize| match row % 97 {
+        0 => None,
+        1 => Some(f64::NAN),
+        2 => Some(f64::NEG_INFINITY),
+        3 => Some(-0.0),
+        _ => Some((row % 1013) as f64 * 0.37 - 60.0),
+    };
+    let job = |row: usize| [Some("clerk"), Some("cook"), Some("1.0"), Some(""), None, Some("pilot")][row % 6];
+    let columns: [(&str, ArrayRef); 6] = [
+        ("c", Arc::new(Float64Array::from_iter((0..rows).map(odd)))),
+        ("job", Arc::new(StringArray::from_iter((0..rows).map(job)))),
+        ("a", Arc::new(Float32Array::from_iter_values((0..rows).map(|row| row as f32 * 0.013 - 20.0)))),
+        ("person", Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % 5 > 0).then_some((row / 3) as i64))))),
+        ("y", Arc::new(StringArray::from_iter((0..rows).map(|row| [Some("no"), Some("1"), None][row % 3])))),
+        ("b", Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % 7 > 0).then_some(row as i64 * 31))))),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).expect("one length")
+}
+
+#[test]
+fn columns_and_threads_change_no_code() {
+    for unit in ["\"row\"", "{ column = \"person\", rows_max = 2 }"] {
+        let schema = schema(unit, "");
+        for (rows, group_rows) in [(0, 10), (1, 10), (20_000, 3_001), (20_000, 100_000)] {
+            let file = NamedTempFile::new().expect("a temporary file");
+            let batch = columns(rows);
+            let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
+            let handle = file.reopen().expect("a second handle");
+            let mut writer = ArrowWriter::try_new(handle, batch.schema(), Some(properties)).expect("a schema");
+            writer.write(&batch).expect("is written");
+            writer.close().expect("a footer");
+            let expected = reference(file.path(), &schema).expect("is read");
+            assert!(expected.1.len() <= rows && (rows < 9 || expected.1.len() > rows / 4));
+            for threads in [1, 2, 3, 9] {
+                let source = TableSource::open(file.path(), &schema, Need::FeaturesAndTarget).expect("opens");
+                let Table::Parquet(table) = source.table else { panic!("a Parquet table") };
+                let coder = RowCoder::new(&schema, source.assembler.readers);
+                let (slots, mut cap) = (coder.coding.slots(), super::UnitCap::new(&schema.privacy().unit));
+                let (mut codes, mut labels) = (Vec::new(), Vec::new());
+                code_columns(&table, &coder, threads, &mut |batch| -> Result<(), SourceError> {
+                    cap.apply(slots, batch)?;
+                    codes.extend_from_slice(&batch.codes);
+                    labels.extend_from_slice(&batch.labels);
+                    Ok(())
+                })
+                .expect("is read");
+                assert!((codes, labels) == expected, "{unit} {rows} {group_rows} {threads}");
+            }
+        }
+    }
+}
+
+/// Whoever takes the rows may stop, and the threads end.
+#[test]
+fn an_error_of_the_receiver_ends_the_reading() {
+    let schema = schema("\"row\"", "");
+    let mut file = NamedTempFile::new().expect("a temporary file");
+    file.write_all(b"c,job,a,y,b\n").expect("is written");
+    file.write_all(&b"1,cook,2,no,3\n".repeat(300_000)).expect("is written");
+    let source = TableSource::open(file.path(), &schema, Need::FeaturesAndTarget).expect("opens");
+    let Table::Csv(table) = source.table else { panic!("a text") };
+    let (cutter, delimiter, columns) = table.into_records();
+    let coder = TextCoder::new(RowCoder::new(&schema, source.assembler.readers), delimiter, columns);
+    let mut batches = 0;
+    let outcome = TextCoding { coder: &coder, threads: 3 }.run(cutter, &mut |_| {
+        batches += 1;
+        if batches == 4 { Err(SourceError::OutOfMemory) } else { Ok(()) }
+    });
+    assert!(matches!(outcome, Err(SourceError::OutOfMemory)) && batches == 4);
+}
+
+fn token() -> impl Strategy<Value = Vec<u8>> {
+    let spelling = prop_oneof![
+        Just("clerk"),
+        Just("cook"),
+        Just("no"),
+        Just("1"),
+        Just("1.0"),
+        Just("01"),
+        Just("7"),
+        Just("true"),
+        Just("NA"),
+        Just("?"),
+        Just("nan"),
+        Just("-inf"),
+        Just("1e3"),
+        Just("-0"),
+        Just("9007199254740993"),
+        Just("5."),
+        Just(".5"),
+        Just("\u{FEFF}"),
+        Just("\""),
+        Just("\"\""),
+        Just("\"\"\""),
+        Just("ann"),
+        Just("bob"),
+        Just("\r"),
+        Just("\r\n"),
+        Just(" "),
+        Just("\t"),
+        Just("\0"),
+    ];
+    prop_oneof![
+        8 => Just(b",".to_vec()),
+        3 => Just(b"\n".to_vec()),
+        4 => "-?[0-9]{1,3}(\\.[0-9]{1,6})?".prop_map(String::into_bytes),
+        1 => "-?[0-9]{0,12}\\.?[0-9]{0,12}".prop_map(String::into_bytes),
+        8 => spelling.prop_map(|text| text.as_bytes().to_vec()),
+        1 => any::<u8>().prop_map(|byte| vec![byte]),
+        1 => proptest::collection::vec(any::<u8>(), 0..100),
+    ]
+}
+
+/// Rows as they usually are.
+fn row() -> impl Strategy<Value = Vec<u8>> {
+    let number = "-?[0-9]{1,3}(\\.[0-9]{1,6})?";
+    (number, "[a-z]{0,3}", "(clerk|cook|1|\"co\"\"ok\"|\"cook\"|\"a,b\nc\")", number, "[a-e]?", "(no|1|)", number)
+        .prop_map(|(c, unused, job, a, person, y, b)| format!("{c},{unused},{job},{a},{person},{y},{b}\n").into_bytes())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn blocks_and_threads_change_no_code(tokens in proptest::collection::vec(token(), 0..150)) {
+        check(&tokens.concat())?;
+    }
+
+    #[test]
+    fn blocks_and_threads_change_no_code_of_usual_rows(rows in proptest::collection::vec(row(), 0..60)) {
+        check(&rows.concat())?;
+    }
+
+    #[test]
+    fn blocks_and_threads_change_no_code_of_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        check(&bytes)?;
+    }
+}

@@ -1,0 +1,259 @@
+//! From the fields of a text to codes, without cells in between where a field is a plain number.
+
+use reticent_core::record::{Cell, Label, RawValue};
+
+use super::coded_batch::CodedBatch;
+use super::csv::{CsvRow, Record, fields_max};
+use super::decimal::Decimal;
+use super::record_blocks::{MARGIN, RecordBlock};
+use super::row_coder::RowCoder;
+use super::separators::{find_separators, keep_unquoted};
+
+/// How records become rows of codes; the same for all threads.
+pub(super) struct TextCoder {
+    rows: RowCoder,
+    /// Place in a record of each feature in the schema's order, then of the target and the unit.
+    columns: Vec<usize>,
+    plan: TextPlan,
+}
+
+/// What is made of the fields of a record.
+struct TextPlan {
+    delimiter: u8,
+    /// What to do with each field up to the last that is wanted.
+    actions: Vec<Action>,
+    /// Features that are not read as decimals at once: place in the schema, and among the kept fields.
+    features: Vec<(usize, usize)>,
+    /// Kept fields of the target and of the privacy unit.
+    target: Option<usize>,
+    unit: Option<usize>,
+    kept: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Skip,
+    /// The number of one linear slot.
+    Decimal {
+        slot: usize,
+        feature: usize,
+    },
+    /// Remember where it is.
+    Keep(usize),
+}
+
+/// Buffers of one thread, used again for every block: private.
+#[derive(Default)]
+pub(super) struct Scratch {
+    places: Vec<u32>,
+    mantissas: Vec<f64>,
+    divisors: Vec<f64>,
+    kept: Vec<Option<(usize, usize)>>,
+    unquoted: Vec<u8>,
+}
+
+impl TextCoder {
+    pub(super) fn new(rows: RowCoder, delimiter: u8, columns: Vec<usize>) -> Self {
+        let plan = TextPlan::new(&rows, delimiter, &columns);
+        Self { rows, columns, plan }
+    }
+
+    /// Codes a record that is read by itself.
+    pub(super) fn code_record(&self, record: &Record, batch: &mut CodedBatch) {
+        self.rows.code_row(&CsvRow { record, slots: &self.columns }, batch);
+    }
+
+    /// Codes the records of a block. When the batch is full, `emit` takes it and leaves an empty one.
+    pub(super) fn code_block<E>(
+        &self,
+        block: &RecordBlock,
+        scratch: &mut Scratch,
+        batch: &mut CodedBatch,
+        mut emit: impl FnMut(&mut CodedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Scratch { places, mantissas, divisors, kept, unquoted } = scratch;
+        let slots = self.rows.coding.slots();
+        mantissas.resize(slots, 0.0);
+        divisors.resize(slots, 1.0);
+        kept.resize(self.plan.kept, None);
+
+        let delimiter = self.plan.delimiter;
+        let mut count = find_separators(block.text_in_groups(), delimiter, places);
+        if !block.quotations().is_empty() {
+            count = keep_unquoted(&mut places[..count], block.quotations());
+        }
+        let bytes = block.bytes();
+        let mut ends = places[..count].iter().map(|place| MARGIN + *place as usize);
+        let mut start = MARGIN;
+        while let Some(mut end) = ends.next() {
+            if start == end && bytes[end] != delimiter {
+                // A blank line is not a row.
+                start = end + 1;
+                continue;
+            }
+            let mut fields = self.plan.actions.iter();
+            let mut is_last = false;
+            for action in fields.by_ref() {
+                match *action {
+                    Action::Skip => {}
+                    Action::Decimal { slot, feature } => {
+                        let decimal = Decimal::read(bytes, start, end)
+                            .unwrap_or_else(|| self.odd_number(feature, bytes, start, end, unquoted));
+                        mantissas[slot] = decimal.mantissa;
+                        divisors[slot] = decimal.divisor;
+                    }
+                    Action::Keep(place) => kept[place] = Some((start, end)),
+                }
+                is_last = bytes[end] != delimiter;
+                start = end + 1;
+                if is_last {
+                    break;
+                }
+                end = ends.next().expect(ENDS_WITH_A_LINE_END);
+            }
+            for action in fields {
+                // The fields that are not there are missing.
+                match *action {
+                    Action::Skip => {}
+                    Action::Decimal { slot, .. } => {
+                        mantissas[slot] = self.rows.linear.missing[slot];
+                        divisors[slot] = 1.0;
+                    }
+                    Action::Keep(place) => kept[place] = None,
+                }
+            }
+            while !is_last {
+                // Surplus fields are ignored.
+                is_last = bytes[end] != delimiter;
+                start = end + 1;
+                if !is_last {
+                    end = ends.next().expect(ENDS_WITH_A_LINE_END);
+                }
+            }
+            self.finish_row(bytes, mantissas, divisors, kept, unquoted, batch);
+            if batch.is_full() {
+                batch.bytes_read = block.bytes_read();
+                emit(batch)?;
+            }
+        }
+        batch.bytes_read = block.bytes_read();
+        Ok(())
+    }
+
+    fn finish_row(
+        &self,
+        bytes: &[u8],
+        mantissas: &[f64],
+        divisors: &[f64],
+        kept: &[Option<(usize, usize)>],
+        unquoted: &mut Vec<u8>,
+        batch: &mut CodedBatch,
+    ) {
+        let start = batch.codes.len();
+        batch.codes.resize(start + mantissas.len(), 0);
+        let codes = &mut batch.codes[start..];
+        self.rows.linear.code(mantissas, divisors, codes);
+        for (feature, place) in &self.plan.features {
+            let cell = self.cell(*feature, bytes, kept[*place], unquoted);
+            for slot in self.rows.slots_of(*feature) {
+                codes[slot] = self.rows.coding.slot_code(slot, &cell);
+            }
+        }
+        let target = self.plan.target.map_or(RawValue::Missing, |place| raw_value(bytes, kept[place], unquoted));
+        let label = self.rows.readers.label(target);
+        match self.plan.unit {
+            None => batch.push(self.rows.code_label(label), None),
+            Some(place) => {
+                let key = self.rows.readers.key(raw_value(bytes, kept[place], unquoted));
+                let label = if key.is_some() { label } else { Label::Unusable };
+                batch.push(self.rows.code_label(label), key);
+            }
+        }
+    }
+
+    /// The cell of a field, if it is there.
+    fn cell(&self, feature: usize, bytes: &[u8], field: Option<(usize, usize)>, unquoted: &mut Vec<u8>) -> Cell {
+        let reader = &self.rows.readers.features[feature];
+        if let Some((low, high)) = reader.bounds_of_plain_numbers()
+            && let Some((start, end)) = field
+            && let Some(decimal) = Decimal::read(bytes, start, end)
+        {
+            return Cell::Number(decimal.value().clamp(low, high));
+        }
+        reader.cell(raw_value(bytes, field, unquoted))
+    }
+
+    /// A number of a linear slot that is no short decimal as it stands: in quotes, longer, with an exponent, missing.
+    #[cold]
+    fn odd_number(&self, feature: usize, bytes: &[u8], start: usize, end: usize, unquoted: &mut Vec<u8>) -> Decimal {
+        if end - start > 2
+            && bytes[start] == b'"'
+            && bytes[end - 1] == b'"'
+            && let Some(decimal) = Decimal::read(bytes, start + 1, end - 1)
+        {
+            return decimal;
+        }
+        match self.rows.readers.features[feature].cell(raw_value(bytes, Some((start, end)), unquoted)) {
+            Cell::Number(number) => Decimal { mantissa: number, divisor: 1.0 },
+            Cell::Category(_) => unreachable!("a linear slot is of a number"),
+        }
+    }
+}
+
+impl TextPlan {
+    fn new(rows: &RowCoder, delimiter: u8, columns: &[usize]) -> Self {
+        let mut plan = Self {
+            delimiter,
+            actions: vec![Action::Skip; fields_max(columns)],
+            features: Vec::new(),
+            target: None,
+            unit: None,
+            kept: 0,
+        };
+        for (slot, feature) in rows.linear.features.iter().enumerate() {
+            if let Some(feature) = *feature {
+                plan.actions[columns[feature]] = Action::Decimal { slot, feature };
+            }
+        }
+        let features = rows.readers.features.len();
+        for feature in 0..features {
+            if rows.slots_of(feature).any(|slot| rows.linear.features[slot].is_none()) {
+                let place = plan.keep(columns[feature]);
+                plan.features.push((feature, place));
+            }
+        }
+        plan.target = rows.readers.target.is_some().then(|| plan.keep(columns[features]));
+        plan.unit = rows.readers.keys.is_some().then(|| plan.keep(columns[features + 1]));
+        plan
+    }
+
+    fn keep(&mut self, column: usize) -> usize {
+        assert!(self.actions[column] == Action::Skip, "a schema names a column once");
+        self.actions[column] = Action::Keep(self.kept);
+        self.kept += 1;
+        self.kept - 1
+    }
+}
+
+/// What a field says, without its quotes; missing when it is not there. A mark inside a quotation is doubled; what
+/// follows the quotation is text.
+fn raw_value<'a>(bytes: &'a [u8], field: Option<(usize, usize)>, unquoted: &'a mut Vec<u8>) -> RawValue<'a> {
+    let Some((start, end)) = field else { return RawValue::Missing };
+    let Some(mut rest) = bytes[start..end].strip_prefix(b"\"") else { return RawValue::Text(&bytes[start..end]) };
+    unquoted.clear();
+    while let Some(mark) = memchr::memchr(b'"', rest) {
+        unquoted.extend_from_slice(&rest[..mark]);
+        rest = &rest[mark + 1..];
+        match rest.strip_prefix(b"\"") {
+            Some(after) => {
+                unquoted.push(b'"');
+                rest = after;
+            }
+            None => break,
+        }
+    }
+    unquoted.extend_from_slice(rest);
+    RawValue::Text(unquoted)
+}
+
+const ENDS_WITH_A_LINE_END: &str = "a block ends with the end of a record";
