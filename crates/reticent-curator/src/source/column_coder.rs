@@ -81,9 +81,16 @@ impl ColumnGroup {
             let (low_bound, high_bound) = (linear.low_bounds[slots.start], linear.high_bounds[slots.start]);
             let (low, span) = (linear.lows[slots.start], linear.spans[slots.start]);
             let missing = linear.missing[slots.start];
-            for (codes, number) in codes.chunks_exact_mut(stride).zip(&numbers.values()[rows]) {
+            // One loop for the arithmetic, which the compiler makes vectors of, and one for the places.
+            let mut of_tile = [0; TILE_ROWS];
+            for (code, number) in of_tile.iter_mut().zip(&numbers.values()[rows]) {
                 let number = if number.is_nan() { missing } else { *number };
-                codes[first] = number_code(number.clamp(low_bound, high_bound), low, span);
+                let number = if number < low_bound { low_bound } else { number };
+                let number = if number > high_bound { high_bound } else { number };
+                *code = number_code(number, low, span);
+            }
+            for (codes, code) in codes.chunks_exact_mut(stride).zip(of_tile) {
+                codes[first] = code;
             }
             return;
         }

@@ -54,9 +54,11 @@ fn short(word: u64, length: usize) -> Option<(u64, usize)> {
     if points == 0 {
         return are_digits(word).then(|| (digits(word), 0));
     }
-    let place = points.trailing_zeros() & !7;
-    // A point alone is no number.
-    (length > 1 && are_digits(without(word, place))).then(|| (digits(without(word, place)), 7 - place as usize / 8))
+    // The characters before the first point move up by one, over it.
+    let before = ((points & points.wrapping_neg()) >> 7).wrapping_sub(1);
+    let word = (word & before) << 8 | (word & !(before << 8 | 0xFF));
+    // A point alone is no number. What else is marked above the first, a second point or a slash, is no digit.
+    (length > 1 && are_digits(word)).then(|| (digits(word), points.leading_zeros() as usize / 8))
 }
 
 /// The same of a field of 9 to 16 characters.
