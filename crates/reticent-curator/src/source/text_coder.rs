@@ -216,9 +216,9 @@ impl TextPlan {
             }
         }
         let features = rows.readers.features.len();
-        for feature in 0..features {
+        for (feature, column) in columns[..features].iter().enumerate() {
             if rows.slots_of(feature).any(|slot| rows.linear.features[slot].is_none()) {
-                let place = plan.keep(columns[feature]);
+                let place = plan.keep(*column);
                 plan.features.push((feature, place));
             }
         }
