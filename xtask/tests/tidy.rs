@@ -21,10 +21,11 @@ const CORE_DEPENDENCIES: [&str; 8] =
     ["getrandom", "rand_chacha", "rand_core", "serde", "sha2", "thiserror", "toml", "zeroize"];
 
 /// Source files outside `tests/` that may say `danger`.
-const DANGER: [&str; 6] = [
+const DANGER: [&str; 7] = [
     "crates/reticent-core/src/danger.rs",
     "crates/reticent-core/src/lib.rs",
     "crates/reticent-core/src/noise/source.rs",
+    "crates/reticent-core/src/session.rs",
     "crates/reticent-core/src/sum.rs",
     "crates/reticent-testkit/src/lib.rs",
     "xtask/tests/tidy.rs",

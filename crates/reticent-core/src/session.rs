@@ -156,9 +156,14 @@ impl<'a> Session<'a> {
         // All noise is drawn before any row is touched, so that its timing cannot depend on the rows.
         let noise = self.noise.draw(grant.noise, grant.noise_scale, query.shape().coordinates())?;
         let exact = self.engine.exact_sum(query)?;
+        #[cfg(feature = "danger")]
+        let exact = self.noise.witness_sum(query, exact);
         let step = query.sum_step();
         let noise_standard_deviation = grant.noise.standard_deviation(grant.noise_scale) * step;
-        Ok(Release { integers: exact.add_noise(noise), step, noise_standard_deviation })
+        let release = Release { integers: exact.add_noise(noise), step, noise_standard_deviation };
+        #[cfg(feature = "danger")]
+        self.noise.witness_release(&release);
+        Ok(release)
     }
 
     /// Answers a question for a minimum with noise.
@@ -185,10 +190,17 @@ impl<'a> Session<'a> {
             Err(_) => vec![0; coordinates as usize],
         };
         let noise = self.noise.draw(grant.noise, grant.noise_scale, coordinates)?;
+        #[cfg(feature = "danger")]
+        let perturbation = self.noise.witness_linear_term(perturbation);
         let minimum = self.engine.exact_minimum(query, &perturbation)?;
+        #[cfg(feature = "danger")]
+        let minimum = self.noise.witness_minimum(query, perturbation, minimum);
         let step = query.answer_step();
         let noise_standard_deviation = grant.noise.standard_deviation(grant.noise_scale) * step;
-        Ok(Release { integers: minimum.add_noise(noise), step, noise_standard_deviation })
+        let release = Release { integers: minimum.add_noise(noise), step, noise_standard_deviation };
+        #[cfg(feature = "danger")]
+        self.noise.witness_release(&release);
+        Ok(release)
     }
 
     /// Takes a grant that was paid for here and for this shape.

@@ -98,6 +98,11 @@ impl PartialSum {
     pub(crate) fn into_totals(self) -> Vec<i128> {
         self.totals
     }
+
+    #[cfg(feature = "danger")]
+    pub(crate) fn of_totals(totals: Vec<i128>) -> Self {
+        Self { totals }
+    }
 }
 
 /// A noisy sum: public, and so is everything that is computed from it.

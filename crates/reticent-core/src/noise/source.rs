@@ -10,18 +10,12 @@ use rand_core::TryCryptoRng;
 pub(crate) enum NoiseSource {
     OperatingSystem(Box<OsEntropy>),
     #[cfg(feature = "danger")]
-    Seeded(Box<rand_chacha::ChaCha20Rng>),
+    Seeded(Box<crate::danger::SeededNoise>),
 }
 
 impl NoiseSource {
     pub(crate) fn from_operating_system() -> Result<Self, EntropyError> {
         Ok(Self::OperatingSystem(Box::new(OsEntropy::new()?)))
-    }
-
-    #[cfg(feature = "danger")]
-    pub(crate) fn seeded(seed: u64) -> Self {
-        use rand_core::SeedableRng;
-        Self::Seeded(Box::new(rand_chacha::ChaCha20Rng::seed_from_u64(seed)))
     }
 
     /// Independent draws of one distribution.
@@ -34,8 +28,11 @@ impl NoiseSource {
         match self {
             Self::OperatingSystem(entropy) => draws(distribution, scale, count, &mut entropy.for_this_process()?),
             #[cfg(feature = "danger")]
-            Self::Seeded(stream) => match draws(distribution, scale, count, stream.as_mut()) {
-                Ok(draws) => Ok(draws),
+            Self::Seeded(seeded) => match draws(distribution, scale, count, seeded.stream()) {
+                Ok(draws) => {
+                    seeded.witness_draw(distribution, scale, &draws);
+                    Ok(draws)
+                }
                 Err(never) => match never {},
             },
         }

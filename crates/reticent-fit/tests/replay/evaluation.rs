@@ -1,0 +1,48 @@
+//! Figures of a model on private rows.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use reticent_core::adjacency::Adjacency;
+use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::session::Session;
+use reticent_fit::evaluate::private;
+use reticent_testkit::raw_table::{self, Target, Unit};
+use reticent_testkit::replay::Tally;
+
+use super::support::{EPSILONS, cases, circumstances, claim, for_all, replay_in_memory, tell};
+
+#[test]
+fn private_evaluation() {
+    let tally = RefCell::new(Tally::default());
+    for target in Target::ALL {
+        let scores = if target == Target::ThreeClasses { 3 } else { 1 };
+        for unit in Unit::ALL {
+            for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Label] {
+                let schema = raw_table::schema(target, unit, adjacency);
+                let coding = Coding::of(&schema);
+                let columns = coding.columns().len();
+                let encoding = Arc::new(Encoding::plain(coding, NormRule::OwnNorm));
+                let weights = prop::collection::vec(
+                    prop_oneof![Just(0.0), -3.0..3.0f64, Just(-1e6), Just(1e6)],
+                    scores * columns,
+                );
+                let values = (raw_table::pairs(target, &schema.relation()), circumstances(EPSILONS), weights);
+                let name = format!("evaluation on {target:?} under {}", schema.relation());
+                for_all(&name, cases(200), values, |(pair, circumstances, weights)| {
+                    let claim = claim(&schema.relation(), circumstances.epsilon);
+                    let plan = private::plan(&schema, claim).expect("large enough a budget");
+                    let request = plan.request("table", &schema);
+                    let ask = |session: &mut Session<'_>| {
+                        let grants = session.pay(&request).expect("there is no limit");
+                        let figures = private::evaluate(session, grants, &plan, &schema, &encoding, &weights);
+                        format!("{figures:?}")
+                    };
+                    replay_in_memory(&schema, &pair, circumstances, &ask, &mut tally.borrow_mut());
+                });
+            }
+        }
+    }
+    tell("evaluation", &tally.borrow());
+}
