@@ -1,6 +1,7 @@
-//! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`.
+//! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`, `cargo xtask mutants`.
 
 mod bench;
+mod mutants;
 mod study;
 mod test;
 
@@ -23,6 +24,8 @@ enum Chore {
     Study(study::StudyArguments),
     /// Speed and memory beside what a user would take instead
     Bench(bench::BenchArguments),
+    /// Mistakes that must turn a test red, made one at a time in a copy of the repository
+    Mutants(mutants::MutantsArguments),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         Chore::Test => test::run(),
         Chore::Study(arguments) => study::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Mutants(arguments) => mutants::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

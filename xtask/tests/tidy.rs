@@ -108,6 +108,20 @@ fn noise_is_added_in_one_place_and_the_ledger_charged_in_one() {
     assert_eq!(says(".exact_minimum("), ["crates/reticent-core/src/session.rs"]);
 }
 
+/// What core must not touch: files, threads, clocks and logs.
+const NOT_IN_CORE: [&str; 7] = ["std::fs", "std::net", "std::time", "std::thread", "SystemTime", "Instant::", "eprint"];
+
+#[test]
+fn core_touches_no_file_no_thread_and_no_clock() {
+    for path in sources().iter().filter(|path| place(path).starts_with("crates/reticent-core/src/")) {
+        let text = read(path);
+        let product = text.split("#[cfg(test)]").next().expect("has a first part");
+        for word in NOT_IN_CORE {
+            assert!(!product.contains(word), "{} says {word}", place(path));
+        }
+    }
+}
+
 #[test]
 fn one_file_alone_is_allowed_what_the_compiler_cannot_check() {
     let word = concat!("un", "safe");

@@ -401,3 +401,109 @@ fn paid_releases(steps: &[Step]) -> Vec<PlannedRelease> {
     };
     steps.iter().filter_map(charged).flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use reticent_core::adjacency::PrivacyUnit;
+    use reticent_core::encoding::{Coding, LatticeRow, NormRule};
+    use reticent_core::engine::EngineError;
+    use reticent_core::pass_weights::PassWeights;
+    use reticent_core::query::{Map, QueryShape};
+    use reticent_core::sum::PartialSum;
+
+    use super::*;
+    use crate::generate;
+
+    /// Counts a row of class 0 so many times.
+    struct Rows(usize);
+
+    impl Engine for Rows {
+        fn unit(&self) -> &PrivacyUnit {
+            &PrivacyUnit::Row
+        }
+
+        fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
+            let mut sum = PartialSum::zero(query);
+            (0..self.0).for_each(|_| sum.add_row(query, LatticeRow { features: &[0, 0], step: 1.0 }, 0));
+            Ok(sum)
+        }
+    }
+
+    fn question() -> (SumQuery, Request) {
+        let schema = generate::schema(1, 0, "unit = \"row\"\nadjacency = \"add-remove\"");
+        let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+        let shape = QueryShape::new(Map::ClassCount { classes: 3 }, PrivacyUnit::Row, 100).expect("small");
+        let query = SumQuery::new(shape.clone(), encoding, PassWeights::none()).expect("columns fit");
+        let noise_scale = NoiseScale::new(1 << 30).expect("in range");
+        let noise = NoiseDistribution::RoundedGaussian;
+        let release = PlannedRelease { purpose: "count".to_owned(), shape, noise_scale, noise, times: 2 };
+        let (purpose, data, schema) = ("test".to_owned(), "t".to_owned(), "s".to_owned());
+        (query, Request { purpose, data, schema, releases: vec![release] })
+    }
+
+    /// Replays on tables of 5 and `others` rows.
+    fn replay(others: usize, ask: &dyn Fn(&mut Session<'_>) -> String) -> Tally {
+        let relation = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::AddRemove };
+        let (left, right) = (Rows(5), Rows(others));
+        let none = |_: &Encoding| Vec::new();
+        let mut tally = Tally::default();
+        let neighbours = Neighbours {
+            relation: &relation,
+            left: World { engine: &left, rows: &none },
+            right: World { engine: &right, rows: &none },
+            seed: 1,
+        };
+        neighbours.replay(ask, &mut tally);
+        tally
+    }
+
+    /// Pays for two counts and asks for so many.
+    fn count(session: &mut Session<'_>, times: usize) -> String {
+        let (query, request) = question();
+        let grants = session.pay(&request).expect("no limit");
+        let released = grants.into_iter().take(times).map(|grant| session.release(grant, &query).expect("granted"));
+        format!("{:?}", released.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_honest_question_passes_and_reaches_its_sensitivity() {
+        let tally = replay(6, &|session| count(session, 2));
+        assert_eq!((tally.pairs, tally.releases, tally.draws), (1, 2, 6));
+        assert!((tally.largest_share - 1.0).abs() < 1e-12, "{}", tally.largest_share);
+    }
+
+    #[test]
+    #[should_panic(expected = "L2: moved by")]
+    fn two_rows_are_too_far_for_one() {
+        replay(7, &|session| count(session, 2));
+    }
+
+    #[test]
+    #[should_panic(expected = "another outcome")]
+    fn an_outcome_that_knows_its_table_is_noticed() {
+        let table = Cell::new(0);
+        replay(6, &|session| {
+            table.set(table.get() + 1);
+            format!("{} {}", count(session, 2), table.get())
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "as many steps")]
+    fn a_release_fewer_on_one_table_is_noticed() {
+        let table = Cell::new(0);
+        replay(6, &|session| {
+            table.set(table.get() + 1);
+            count(session, 3 - table.get()).len().min(1).to_string()
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "what was paid for was released")]
+    fn a_payment_without_a_release_is_noticed() {
+        replay(6, &|session| count(session, 1));
+    }
+}
