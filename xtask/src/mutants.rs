@@ -34,6 +34,9 @@ pub(crate) struct MutantsArguments {
     /// Trust that the tests pass without a mutant
     #[arg(long)]
     skip_baseline: bool,
+    /// Only the tests that the list names: a survivor may still be killed by another
+    #[arg(long)]
+    named_killers: bool,
 }
 
 /// Test binaries in the order in which survivors of their own killers meet them.
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: &MutantsArguments) -> Result<(), String> {
         say(&format!("{total} edits, {impossible} that cannot be made"));
         return Ok(());
     }
+    let others: &[&str] = if arguments.named_killers { &[] } else { &BINARIES };
     let trees = (0..arguments.jobs.clamp(1, total.max(1))).map(Tree::prepare).collect::<Result<Vec<_>, _>>()?;
     if !arguments.skip_baseline {
         trees.first().expect("at least one job").baseline()?;
@@ -118,7 +122,7 @@ pub(crate) fn run(arguments: &MutantsArguments) -> Result<(), String> {
                     let next = queue.lock().expect("no job panics").pop_front();
                     let Some((name, edit)) = next else { return };
                     let start = Instant::now();
-                    let outcome = tree.try_edit(&edit).unwrap_or_else(Outcome::Broken);
+                    let outcome = tree.try_edit(&edit, others).unwrap_or_else(Outcome::Broken);
                     let seconds = start.elapsed().as_secs();
                     say(&match &outcome {
                         Outcome::Killed { by } => format!("killed    {name}: {by} ({seconds} s)"),
@@ -174,20 +178,23 @@ impl Mutant {
 struct Tree {
     source: PathBuf,
     target: PathBuf,
+    /// Files of the repository.
+    names: BTreeSet<String>,
 }
 
 impl Tree {
     fn prepare(job: usize) -> Result<Self, String> {
         let place = root().join("target/mutants");
-        let tree = Self { source: place.join(format!("tree-{job}")), target: place.join(format!("target-{job}")) };
+        let (source, target) = (place.join(format!("tree-{job}")), place.join(format!("target-{job}")));
         let listed = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(root())
             .output()
             .map_err(|error| format!("git ls-files: {error}"))?;
         let names = String::from_utf8(listed.stdout).map_err(|error| format!("git ls-files: {error}"))?;
-        let names: BTreeSet<&str> = names.split('\0').filter(|name| root().join(name).is_file()).collect();
-        for name in &names {
+        let names = names.split('\0').filter(|name| root().join(name).is_file()).map(str::to_owned).collect();
+        let tree = Self { source, target, names };
+        for name in &tree.names {
             let bytes = fs::read(root().join(name)).map_err(|error| format!("{name}: {error}"))?;
             let copy = tree.source.join(name);
             // An equal file keeps its time, and cargo what it built of it.
@@ -196,7 +203,7 @@ impl Tree {
                 fs::write(&copy, bytes).map_err(|error| format!("{}: {error}", copy.display()))?;
             }
         }
-        remove_others(&tree.source, &tree.source, &names)?;
+        remove_others(&tree.source, &tree.source, &tree.names)?;
         Ok(tree)
     }
 
@@ -213,7 +220,7 @@ impl Tree {
         Ok(())
     }
 
-    fn try_edit(&self, edit: &Edit) -> Result<Outcome, String> {
+    fn try_edit(&self, edit: &Edit, others: &[&str]) -> Result<Outcome, String> {
         let path = self.source.join(&edit.file);
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", edit.file))?;
         let found = text.matches(&edit.old).count();
@@ -222,13 +229,15 @@ impl Tree {
         }
         let write = |text: &str| fs::write(&path, text).map_err(|error| format!("{}: {error}", edit.file));
         write(&text.replace(&edit.old, &edit.new))?;
-        let outcome = self.judge(edit);
+        let outcome = self.judge(edit, others);
         write(&text)?;
+        // A failed property test leaves its seed, with which the next mutant would be easier to notice.
+        remove_others(&self.source, &self.source, &self.names)?;
         outcome
     }
 
-    fn judge(&self, edit: &Edit) -> Result<Outcome, String> {
-        let whole = BINARIES.iter().map(|binary| (*binary).to_owned());
+    fn judge(&self, edit: &Edit, others: &[&str]) -> Result<Outcome, String> {
+        let whole = others.iter().map(|binary| (*binary).to_owned());
         let mut seen = BTreeSet::new();
         for binary in edit.killers.iter().cloned().chain(whole).filter(|binary| seen.insert(binary.clone())) {
             match self.test(&binary)? {
@@ -257,6 +266,7 @@ impl Tree {
             .args(words)
             .current_dir(folder)
             .env("RUST_BACKTRACE", "0")
+            .env("PROPTEST_MAX_SHRINK_ITERS", "0")
             .stdin(Stdio::null())
             .stdout(file()?)
             .stderr(Stdio::null())
@@ -332,7 +342,7 @@ fn failed_tests(log: &str) -> Option<String> {
 }
 
 /// Removes files that the repository no longer has.
-fn remove_others(folder: &Path, source: &Path, names: &BTreeSet<&str>) -> Result<(), String> {
+fn remove_others(folder: &Path, source: &Path, names: &BTreeSet<String>) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -341,7 +351,7 @@ fn remove_others(folder: &Path, source: &Path, names: &BTreeSet<&str>) -> Result
             continue;
         }
         let name = path.strip_prefix(source).expect("below the tree").to_string_lossy().replace('\\', "/");
-        if !names.contains(name.as_str()) {
+        if !names.contains(&name) {
             fs::remove_file(&path).map_err(failed)?;
         }
     }
