@@ -420,6 +420,23 @@ mod tests {
         assert_eq!(of(logistic(0), Adjacency::Party), None);
     }
 
+    /// Where an engine may stop is part of the sensitivity, on both sides.
+    #[test]
+    fn the_tolerance_of_the_search_is_paid_for() {
+        let rows_max = 1 << 36;
+        for perturbation in [0, 1 << 45] {
+            let minimum = Minimum { l2: *L2_RANGE.start(), ..logistic(perturbation) };
+            let shape = QueryShape::new(Map::Minimum(minimum), PrivacyUnit::Row, rows_max).expect("in range");
+            let relation = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::AddRemove };
+            let found = (shape.sensitivity(&relation).expect("finite").get() as f64).sqrt();
+            // Distance from the minimum, tau / lambda, in units of 2^-36.
+            let distance = minimum.tolerance(rows_max) as f64 / minimum.l2 as f64 * 2f64.powi(16 + 36 - 73);
+            let moved = if perturbation > 0 { 0.0 } else { 2f64.powi(36) / minimum.ridge() };
+            assert!(distance > 1e3, "this table is so large that it shows: {distance}");
+            assert!(found >= moved + 2.0 * distance, "{found} for {moved} and twice {distance}");
+        }
+    }
+
     #[test]
     fn the_linear_term_is_priced_by_adjacency_and_fitted_to_a_budget() {
         let minimum = logistic(10 << PERTURBATION_BITS);

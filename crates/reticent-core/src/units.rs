@@ -459,6 +459,16 @@ mod tests {
             prop_assert!((budget.mu_up() / mu.get() - 1.0).abs() < 1e-9);
         }
 
+        /// In integers: the square of a number of 24 bits is exact.
+        #[test]
+        fn a_budget_is_below_its_square_and_a_charge_above(mu in 1e-3f32..1e4) {
+            let mu = f64::from(mu);
+            let exact = (mu * mu * 2f64.powi(96)) as u128;
+            let mu = Mu::new(mu).expect("in range");
+            prop_assert!(MuSquared::budget_down(mu).steps() < exact);
+            prop_assert!(MuSquared::charge_up(mu).expect("small").steps() > exact);
+        }
+
         #[test]
         fn shares_never_add_up_to_more(steps in any::<u128>(), parts in 1u32..5000) {
             let parts = std::num::NonZeroU32::new(parts).expect("above zero");

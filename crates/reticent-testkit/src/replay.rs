@@ -20,6 +20,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use reticent_core::account::pure::mu_of_pure_up;
 use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::contribution::{CodedLabel, class_of};
 use reticent_core::encoding::Encoding;
@@ -28,7 +29,7 @@ use reticent_core::ledger::{Account, LedgerError, LedgerStore, PlannedRelease, R
 use reticent_core::minimum::{ANSWER_BITS, MinimumQuery, PERTURBATION_BITS, ROW_BITS, UnusableLabel};
 use reticent_core::query::SumQuery;
 use reticent_core::session::Session;
-use reticent_core::units::{MU_SQUARED_FRACTION_BITS, MuSquared, NoiseDistribution, NoiseScale};
+use reticent_core::units::{Epsilon, MU_SQUARED_FRACTION_BITS, MuSquared, NoiseDistribution, NoiseScale};
 
 use crate::{SharedTape, Step, Tape, hold, taped_session};
 
@@ -184,6 +185,7 @@ impl Neighbours<'_> {
                     let epsilon =
                         planned.pure_epsilon_up(self.relation).expect("pure noise") / f64::from(planned.times);
                     assert!(sum as f64 / scale <= epsilon, "moved by {sum} at scale {scale}, charged {epsilon}");
+                    told_apart += Epsilon::new(sum as f64 / scale).map_or(0.0, |one| mu_of_pure_up(one).get().powi(2));
                     (sum as f64 / bound as f64).powi(2)
                 }
             };
@@ -317,12 +319,14 @@ fn check_releases(steps: &[Step]) {
             Step::Charged(_) => {}
             Step::Drawn { noise, scale, values } => draws.push((*noise, *scale, values)),
             Step::Summed { totals, .. } => (exact, terms) = (totals, 0),
-            Step::Minimised { query, totals, .. } => {
+            Step::Minimised { query, linear_term, totals } => {
                 (exact, terms) = (totals, usize::from(query.minimum().perturbation > 0));
                 if terms > 0 {
-                    let (noise, scale, _) = draws.first().expect("a linear term is drawn");
+                    let (noise, scale, values) = draws.first().expect("a linear term is drawn");
                     assert_eq!(*noise, NoiseDistribution::RoundedGaussian, "the linear term is Gaussian");
                     assert_eq!(scale.get(), query.minimum().perturbation, "scale of the linear term");
+                    // No draw of a test comes near the cut.
+                    assert_eq!(linear_term, values, "the linear term is the one that was drawn");
                 }
             }
             Step::Released(release) => {

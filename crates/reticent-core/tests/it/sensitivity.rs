@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
-use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
-use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, moments};
+use reticent_core::encoding::{CODE_MAX, Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery, VoteRule};
@@ -200,6 +200,24 @@ proptest! {
         let (mine, theirs) = (voted(&votes), voted(&votes[votes.len() / 2..]));
         prop_assert!(distance_square(&mine, &theirs) <= bound(&query, Adjacency::Party));
     }
+}
+
+/// Both moments of a number, over all pairs of a fine grid of codes: within 13/10 of a square step, and nearly there.
+#[test]
+fn the_moments_of_a_number_move_by_their_bound_and_no_more() {
+    let map = |numeric| Map::Marginals { classes: 2, numeric, categorical: 0, categories: 0 };
+    let of = |numeric| {
+        let shape = QueryShape::new(map(numeric), PrivacyUnit::Row, 1000).expect("small");
+        shape.sensitivity(&Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Replace }).expect("finite").get()
+    };
+    let declared = of(2) - of(1);
+    let codes = || (0..=CODE_MAX).step_by(61).chain([CODE_MAX]);
+    let moved = |one: u16, other: u16| {
+        let pairs = moments(one).into_iter().zip(moments(other));
+        pairs.map(|(one, other)| u128::from(one.abs_diff(other)).pow(2)).sum::<u128>()
+    };
+    let largest = codes().flat_map(|one| codes().map(move |other| moved(one, other))).max().expect("pairs");
+    assert!(largest <= declared && largest as f64 > 0.98 * declared as f64, "{largest} of {declared}");
 }
 
 /// Clipping each row keeps the direction of its gradient, and takes only what is too long, to the whole slope below.

@@ -7,6 +7,7 @@ use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::ledger::{LedgerStore, PlannedRelease, Request};
 use reticent_core::pass_weights::PassWeights;
+use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, QueryShape, SumQuery};
 use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::PartialSum;
@@ -28,6 +29,23 @@ impl Engine for Rows {
             sum.add_row(query, LatticeRow { features: &[0], step: 1.0 }, 1);
         }
         Ok(sum)
+    }
+
+    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+        Ok(Some(PublicFeatures { columns: 1, values: vec![1.0; self.0] }))
+    }
+}
+
+/// An engine would show its features to anybody; the session does so only where they are public.
+#[test]
+fn features_are_shown_under_label_adjacency_alone() {
+    let engine = Rows(5, PrivacyUnit::Row);
+    for adjacency in Adjacency::ALL {
+        let relation = Relation { unit: PrivacyUnit::Row, adjacency };
+        let mut ledger = MemoryLedger::promising(relation.clone(), None);
+        let session = Session::open(&engine, &mut ledger, relation).expect("opens");
+        let shown = session.public_features().expect("in memory").is_some();
+        assert_eq!(shown, adjacency == Adjacency::Label, "{adjacency}");
     }
 }
 
