@@ -8,9 +8,10 @@ use reticent_core::adjacency::Adjacency;
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
-use reticent_fit::method::{self, FitRequest, Method, PreparedFit};
+use reticent_fit::method::{self, FitRequest, Method};
 use reticent_fit::options::Options;
 use reticent_fit::plan::{PlanError, PrivacyClaim};
+use reticent_fit::prepared_fit::PreparedFit;
 use reticent_testkit::raw_table::{self, Target, Unit};
 use reticent_testkit::replay::Tally;
 
@@ -48,7 +49,7 @@ fn prepare(
     schema: &Schema,
     claim: &PrivacyClaim,
     options: &Options,
-) -> Result<Box<dyn PreparedFit>, PlanError> {
+) -> Result<PreparedFit, PlanError> {
     method::prepare(Some(method), &FitRequest { schema, claim, init: None, options })
 }
 
@@ -95,9 +96,8 @@ fn replay(method: &'static dyn Method, effort: Effort) -> Vec<Adjacency> {
                     let within = price <= claim.mu_squared || pure().is_some_and(|pure| pure <= circumstances.epsilon);
                     assert!(within, "a plan within its claim");
                     let ask = |session: &mut Session<'_>| {
-                        let grants = session.pay(&request).expect("there is no limit");
                         let mut ticks = 0;
-                        let fitted = prepared.fit(session, grants, &mut || ticks += 1);
+                        let fitted = prepared.fit(session, &request, &mut |_| ticks += 1);
                         format!("{ticks} {fitted:?}")
                     };
                     replay_in_memory(&schema, &pair, circumstances, &ask, &mut tally.borrow_mut());
