@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   file ─▶ source (CSV, Parquet, compressed) ─▶ coded table (u16 codes) ─▶ memory engine ─▶ exact, opaque sums
-//!                                                                           (i16 lattice, kernel)
+//!                                             │                             (i16 lattice, kernel)
+//!                                             └▶ spilled table, on the disk ─▶ spilled engine ─▶ the same sums
 //!   ledger file (SQLite) ◀── charged by reticent_core::session before any noise is drawn
 //! ```
 //! With `reticent-core` this crate is the trusted part: a mistake here can cost privacy. What it hands out is either an opaque
@@ -18,6 +19,12 @@ mod minimiser;
 pub mod party_votes;
 pub mod public_table;
 pub mod table;
+
+pub mod memory_ceiling;
+mod scratch_blocks;
+pub mod scratch_file;
+pub mod spilled_engine;
+pub mod spilled_table;
 
 pub mod identified_rows;
 pub mod label_engine;

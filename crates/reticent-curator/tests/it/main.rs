@@ -8,3 +8,4 @@ mod memory_engine;
 mod minimum;
 mod party_votes;
 mod source;
+mod spilled_engine;

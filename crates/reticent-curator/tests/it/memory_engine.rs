@@ -17,15 +17,15 @@ use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
 use reticent_testkit::reveal;
 
-const COLUMNS: usize = 1 + 3 + 2 * 4;
-const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
+pub(crate) const COLUMNS: usize = 1 + 3 + 2 * 4;
+pub(crate) const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
 
-fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
+pub(crate) fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
     let centre = (0..COLUMNS).map(|column| column as f64 / 20.0).collect();
     Arc::new(Encoding::new(Coding::of(schema), centre, vec![1.25; COLUMNS], norm))
 }
 
-fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
+pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
     let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. });
     let three = matches!(
         map,
@@ -48,7 +48,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-fn maps() -> [Map; 12] {
+pub(crate) fn maps() -> [Map; 12] {
     [
         Map::ClassCount { classes: 2 },
         Map::Gradient { loss: Loss::Logistic, columns: COLUMNS as u32 },
@@ -65,7 +65,7 @@ fn maps() -> [Map; 12] {
     ]
 }
 
-fn table(schema: &Schema, rows: &[GeneratedRow]) -> CodedTable {
+pub(crate) fn table(schema: &Schema, rows: &[GeneratedRow]) -> CodedTable {
     let mut table = CodedTable::empty(schema);
     for row in rows {
         table.push(&row.cells(schema), row.label());

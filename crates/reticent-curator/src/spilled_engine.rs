@@ -1,0 +1,287 @@
+//! Answers queries from a table in scratch files, with all threads, in memory that does not depend on the number of rows.
+//!
+//! ```text
+//!   codes file ─▶ encode (once an encoding) ─▶ lattice file ─▶ read in order, decrypt, add up ─▶ exact, opaque sum
+//!   codes file ─▶ class counts and marginals
+//! ```
+//! Room for the lattice file is taken when the engine is made, before anything is paid; encoding again writes it anew in the
+//! same room, under another key.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::contribution::CodedLabel;
+use reticent_core::encoding::Encoding;
+use reticent_core::engine::{Engine, EngineError};
+use reticent_core::public_features::PublicFeatures;
+use reticent_core::query::{Map, QueryShape, SumQuery};
+use reticent_core::schema::Schema;
+use reticent_core::sum::PartialSum;
+use thiserror::Error;
+
+use crate::lattice::{LatticeBlock, Steps};
+use crate::memory_ceiling::MemoryCeiling;
+use crate::scratch_blocks::{BlockShape, READ_AHEAD, ScratchBlocks, append, fetch};
+use crate::scratch_file::{ScratchError, ScratchFile};
+use crate::spilled_table::{SpilledTable, default_block_rows};
+
+/// A coded table on the disk with its latest lattice. Sums are those of [`crate::memory_engine::MemoryEngine`], integer for
+/// integer.
+pub struct SpilledEngine {
+    table: SpilledTable,
+    /// Held during a pass: two at once would make the disk seek.
+    lattice: Mutex<Lattice>,
+}
+
+/// Rows on the lattice, or the room for them.
+enum Lattice {
+    Room(ScratchFile),
+    Rows(Arc<Encoding>, ScratchBlocks),
+    /// Writing failed, and took the file along.
+    Lost,
+}
+
+/// A fit that cannot be done in bounded memory. Depends on schema, plan and machine alone.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum CannotSpill {
+    /// The cap on the rows of a unit needs a count for every key.
+    #[error(
+        "--memory does not go with a privacy unit of several rows: they are counted in memory, key by key, however many keys \
+         there are; leave --memory out"
+    )]
+    Unit,
+    /// A minimum is searched in many passes over rows in memory.
+    #[error(
+        "--memory does not go with a method that searches for a minimum among rows in memory; choose noisy-gd, or leave \
+         --memory out"
+    )]
+    Minimum,
+    /// Features that are public to the fitter are handed to it whole.
+    #[error(
+        "--memory does not go with walr, to which the features of all rows are public: it holds them in memory; choose \
+         noisy-gd or gram, or leave --memory out"
+    )]
+    PublicFeatures,
+    /// The ceiling is below what the buffers of any table take.
+    #[error(
+        "--memory {ceiling} is too little for these columns, this method and {threads} threads; at least {needed} are needed"
+    )]
+    TooLittle {
+        /// What was declared.
+        ceiling: MemoryCeiling,
+        /// What would do.
+        needed: MemoryCeiling,
+        /// Threads that share the work, each with buffers of its own.
+        threads: usize,
+    },
+}
+
+/// Something that this engine was not asked whether it can: [`check`] comes first.
+#[derive(Debug, Error)]
+#[error("rows in a scratch file can only be added up one by one; leave --memory out for this method")]
+struct NotStreamed;
+
+/// The lattice could not be written by an earlier query.
+#[derive(Debug, Error)]
+#[error("the scratch file was lost by an earlier failure")]
+struct LostScratch;
+
+/// What the program takes whatever is asked, with the window of `xz -9`, the largest of the usual ones: measured, rounded up.
+const BASE_BYTES: u64 = 96 << 20;
+
+/// What a reader takes for a column: the page of a Parquet file that it is in. Counted for every table, because a plan does not
+/// know of which kind it will be.
+const COLUMN_BYTES: u64 = 1 << 20;
+
+/// Bytes for a coordinate of a sum: in each thread (two sums, and the kernel's), and in all that is computed from it.
+const COORDINATE_BYTES: (u64, u64) = (64, 128);
+
+/// Says whether some questions can be answered from scratch files, within a ceiling, whatever the size of the table.
+///
+/// # Errors
+/// [`CannotSpill`], from public figures alone: nothing has been read or paid.
+pub fn check<'a>(
+    ceiling: MemoryCeiling,
+    schema: &Schema,
+    asked: impl IntoIterator<Item = &'a QueryShape>,
+) -> Result<(), CannotSpill> {
+    match &schema.privacy().unit {
+        PrivacyUnit::Row => {}
+        PrivacyUnit::Column { .. } => return Err(CannotSpill::Unit),
+    }
+    let mut coordinates = 0;
+    for shape in asked {
+        match shape.map() {
+            Map::Minimum(_) | Map::PartyMinimum { .. } | Map::PartyVectors { .. } => return Err(CannotSpill::Minimum),
+            Map::MatrixProduct { .. } => return Err(CannotSpill::PublicFeatures),
+            Map::ClassCount { .. }
+            | Map::Marginals { .. }
+            | Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
+            | Map::Gram { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => coordinates = coordinates.max(u64::from(shape.coordinates())),
+        }
+    }
+    let threads = rayon::current_num_threads();
+    let coding = reticent_core::encoding::Coding::of(schema);
+    let lattice = lattice_row_bytes(coding.columns().len(), true) * default_block_rows(&coding);
+    // A block as it is read and as it is worked on, and the blocks that wait. A row of codes is never longer than its lattice row.
+    let blocks = (2 * threads + READ_AHEAD) as u64 * 2 * lattice as u64;
+    let sums = coordinates * (COORDINATE_BYTES.0 * threads as u64 + COORDINATE_BYTES.1);
+    let columns = schema.features().len() as u64 * COLUMN_BYTES;
+    let needed = MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums).expect("the base is above zero");
+    if ceiling < needed { Err(CannotSpill::TooLittle { ceiling, needed, threads }) } else { Ok(()) }
+}
+
+/// Bytes of a lattice row with its label, and with its step where every row has its own.
+fn lattice_row_bytes(columns: usize, own_step: bool) -> usize {
+    let step = if own_step { size_of::<f32>() } else { 0 };
+    columns * size_of::<i16>() + step + size_of::<CodedLabel>()
+}
+
+impl SpilledEngine {
+    /// Takes the table over, and room on the disk for its lattice.
+    ///
+    /// # Errors
+    /// [`ScratchError`] when there is no room: before anything is paid.
+    pub fn new(table: SpilledTable) -> Result<Self, ScratchError> {
+        let columns = table.coding().columns().len();
+        let file = table.place().create()?;
+        file.reserve(table.rows() * lattice_row_bytes(columns, true) as u64)?;
+        Ok(Self { table, lattice: Mutex::new(Lattice::Room(file)) })
+    }
+
+    /// The sum from codes and labels alone.
+    fn sum_codes(&self, query: &SumQuery) -> Result<PartialSum, ScratchError> {
+        let counts_classes = matches!(query.shape().map(), Map::ClassCount { .. });
+        let sums = self.table.fold(
+            || PartialSum::zero(query),
+            |sum, _, rows| {
+                if counts_classes {
+                    // The class alone counts: the features of the reference's row are not looked at.
+                    let row = reticent_core::encoding::LatticeRow { features: &[], step: 1.0 };
+                    rows.labels.iter().for_each(|label| sum.add_row(query, row, *label));
+                } else {
+                    rows.codes().zip(rows.labels).for_each(|(codes, label)| sum.add_codes(query, codes, *label));
+                }
+                Ok(())
+            },
+        )?;
+        Ok(merged(query, sums))
+    }
+
+    fn sum_lattice(&self, query: &SumQuery, encoding: &Arc<Encoding>) -> Result<PartialSum, EngineError> {
+        let lost = |error: ScratchError| EngineError(Box::new(error));
+        // A panic while the lock was held left the lattice lost, or whole.
+        let mut lattice = self.lattice.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = match &*lattice {
+            Lattice::Rows(current, _) => Arc::ptr_eq(current, encoding) || current == encoding,
+            Lattice::Room(_) | Lattice::Lost => false,
+        };
+        if !is_current {
+            let file = match std::mem::replace(&mut *lattice, Lattice::Lost) {
+                Lattice::Room(file) => file,
+                Lattice::Rows(_, blocks) => blocks.into_file(),
+                Lattice::Lost => return Err(EngineError(Box::new(LostScratch))),
+            };
+            let blocks = self.encode(encoding, file).map_err(lost)?;
+            *lattice = Lattice::Rows(encoding.clone(), blocks);
+        }
+        let Lattice::Rows(_, blocks) = &*lattice else { unreachable!("was written just now") };
+        let columns = encoding.coding().columns().len();
+        let common = encoding.common_step();
+        let row_bytes = lattice_row_bytes(columns, common.is_none());
+        let buffers = || (PartialSum::zero(query), Vec::new(), Vec::new(), Vec::new());
+        let sums = blocks.fold(buffers, |(sum, features, own_steps, labels), _, bytes| {
+            let rows = bytes.len() / row_bytes;
+            features.resize(rows * columns, 0i16);
+            labels.resize(rows, 0);
+            let (of_features, rest) = bytes.split_at(rows * columns * size_of::<i16>());
+            let (of_labels, of_steps) = rest.split_at(rows * size_of::<CodedLabel>());
+            fetch(of_features, features, i16::from_le_bytes);
+            fetch(of_labels, labels, CodedLabel::from_le_bytes);
+            let steps = match common {
+                Some(step) => Steps::Common(step),
+                None => {
+                    own_steps.resize(rows, 0.0);
+                    fetch(of_steps, own_steps, f32::from_le_bytes);
+                    Steps::Own(own_steps)
+                }
+            };
+            sum.merge(LatticeBlock { columns, features, steps, labels }.sum(query));
+            Ok(())
+        });
+        Ok(merged(query, sums.map_err(lost)?.into_iter().map(|(sum, ..)| sum)))
+    }
+
+    /// Writes the lattice of an encoding into a file, under a new key.
+    fn encode(&self, encoding: &Arc<Encoding>, file: ScratchFile) -> Result<ScratchBlocks, ScratchError> {
+        let columns = encoding.coding().columns().len();
+        let common = encoding.common_step();
+        let shape =
+            BlockShape { row_bytes: lattice_row_bytes(columns, common.is_none()), block_rows: self.table.block_rows() };
+        let keystream = file.new_keystream()?;
+        let lattice = ScratchBlocks::new(shape, self.table.rows(), file, keystream);
+        let buffers = || (vec![0.0; columns], Vec::new(), Vec::new(), Vec::new());
+        self.table.fold(buffers, |(scratch, features, steps, bytes), block, rows| {
+            features.resize(rows.labels.len() * columns, 0i16);
+            steps.clear();
+            for (row, codes) in features.chunks_exact_mut(columns).zip(rows.codes()) {
+                steps.push(encoding.encode_codes(codes, scratch, row));
+            }
+            bytes.clear();
+            append(bytes, features, i16::to_le_bytes);
+            append(bytes, rows.labels, CodedLabel::to_le_bytes);
+            if common.is_none() {
+                append(bytes, steps, f32::to_le_bytes);
+            }
+            lattice.write(block, bytes)
+        })?;
+        Ok(lattice)
+    }
+}
+
+/// One sum of those of the threads.
+fn merged(query: &SumQuery, sums: impl IntoIterator<Item = PartialSum>) -> PartialSum {
+    sums.into_iter().fold(PartialSum::zero(query), |mut total, sum| {
+        total.merge(sum);
+        total
+    })
+}
+
+impl Engine for SpilledEngine {
+    fn unit(&self) -> &PrivacyUnit {
+        &PrivacyUnit::Row
+    }
+
+    fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
+        let encoding = query.encoding().ok_or_else(|| EngineError(Box::new(NotStreamed)))?;
+        assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
+        match query.shape().map() {
+            Map::ClassCount { .. } | Map::Marginals { .. } => {
+                self.sum_codes(query).map_err(|error| EngineError(Box::new(error)))
+            }
+            Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. }
+            | Map::Gram { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => self.sum_lattice(query, encoding),
+            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
+                Err(EngineError(Box::new(NotStreamed)))
+            }
+        }
+    }
+
+    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+        Err(EngineError(Box::new(NotStreamed)))
+    }
+}

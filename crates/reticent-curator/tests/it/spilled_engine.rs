@@ -1,0 +1,180 @@
+//! From scratch files come the sums that come from memory, integer for integer, and nothing is left of the files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::engine::Engine;
+use reticent_core::minimum::{Minimum, UnusableLabel};
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::schema::Schema;
+use reticent_curator::memory_ceiling::MemoryCeiling;
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::scratch_file::ScratchPlace;
+use reticent_curator::spilled_engine::{CannotSpill, SpilledEngine, check};
+use reticent_curator::spilled_table::{SpilledTable, SpilledTableWriter};
+use reticent_testkit::generate::{self, GeneratedRow};
+use reticent_testkit::reveal;
+
+use crate::memory_engine::{COLUMNS, PRIVACY, encoding, maps, query, table};
+
+/// Beside the program that is tested: on a disk, which the folder of temporary files need not be.
+fn place() -> ScratchPlace {
+    ScratchPlace::encrypted(PathBuf::from(env!("CARGO_TARGET_TMPDIR")))
+}
+
+fn spilled(schema: &Schema, rows: &[GeneratedRow], place: &ScratchPlace, block_rows: usize) -> SpilledEngine {
+    let mut writer = SpilledTableWriter::new(schema, place, block_rows).expect("a folder on a disk");
+    for row in rows {
+        writer.push(&row.cells(schema), row.label()).expect("there is room");
+    }
+    SpilledEngine::new(writer.finish().expect("there is room")).expect("there is room")
+}
+
+/// Every sum over the rows of a table.
+fn all_maps() -> impl Iterator<Item = Map> {
+    let clipped = Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 << 20 };
+    maps().into_iter().chain([clipped, Map::SquaredError])
+}
+
+fn sum(engine: &dyn Engine, query: &SumQuery) -> Vec<i128> {
+    reveal(engine.exact_sum(query).expect("the disk works"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn sums_are_those_of_memory(
+        rows in generate::rows(3, 2, 0..150),
+        block_rows in prop_oneof![Just(1usize), Just(31), 1..200usize],
+        threads in 1..4usize,
+        is_encrypted in any::<bool>(),
+        weights in prop::collection::vec(-8.0f64..8.0, COLUMNS),
+        bound in 0.5f64..6.0,
+    ) {
+        let schema = generate::schema(3, 2, PRIVACY);
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let place = if is_encrypted { ScratchPlace::encrypted(folder) } else { ScratchPlace::unencrypted(folder) };
+        let memory = MemoryEngine::new(table(&schema, &rows));
+        let scratch = spilled(&schema, &rows, &place, block_rows);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        // Encodings take turns, with steps of each row's own and with one for all: the file is written anew each time.
+        for norm in [NormRule::OwnNorm, NormRule::Clip(bound), NormRule::OwnNorm] {
+            let encoding = encoding(&schema, norm);
+            for map in all_maps() {
+                let query = query(map, &encoding, &weights);
+                prop_assert_eq!(sum(&memory, &query), pool.install(|| sum(&scratch, &query)));
+            }
+        }
+    }
+}
+
+/// Several blocks for each buffer of the read-ahead.
+#[test]
+fn many_blocks_are_read_in_full() {
+    let schema = generate::schema(3, 2, PRIVACY);
+    let rows: Vec<GeneratedRow> = (0..10_007)
+        .map(|row| GeneratedRow {
+            values: vec![f64::from(row % 11), f64::from(row % 7), 3.0, f64::from(row % 4), f64::from(row % 3)],
+            class: [Some(0), Some(1), None][row as usize % 3],
+        })
+        .collect();
+    let encoding = encoding(&schema, NormRule::OwnNorm);
+    let (memory, scratch) = (MemoryEngine::new(table(&schema, &rows)), spilled(&schema, &rows, &place(), 64));
+    for map in all_maps() {
+        let query = query(map, &encoding, &[0.5; COLUMNS]);
+        assert_eq!(sum(&memory, &query), sum(&scratch, &query));
+    }
+}
+
+#[test]
+fn a_table_is_read_from_a_file() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("visits.csv");
+    std::fs::write(&path, "x0,y\n1,no\n2,yes\n3,yes\n4,neither\n").expect("written");
+    let schema = generate::schema(1, 0, PRIVACY);
+    let source =
+        reticent_curator::source::TableSource::open(&path, &schema, reticent_curator::source::Need::FeaturesAndTarget)
+            .expect("opens");
+    let table = SpilledTable::read(source, &schema, &place(), &mut |_| {}).expect("reads");
+    let engine = SpilledEngine::new(table).expect("there is room");
+    assert_eq!(engine.unit(), &PrivacyUnit::Row);
+    let shape = QueryShape::new(Map::ClassCount { classes: 2 }, PrivacyUnit::Row, 100).expect("small");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let query = SumQuery::new(shape, encoding, PassWeights::none()).expect("columns fit");
+    assert_eq!(sum(&engine, &query), vec![1 << 20, 2 << 20]);
+}
+
+/// Files have no name from the beginning; and the room for all that follows is taken at once.
+#[cfg(unix)]
+#[test]
+fn the_folder_stays_empty() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
+    let schema = generate::schema(3, 2, PRIVACY);
+    let rows = vec![GeneratedRow { values: vec![1.0; 5], class: Some(1) }; 100];
+    let is_empty = || std::fs::read_dir(folder.path()).expect("readable").next().is_none();
+    let engine = spilled(&schema, &rows, &ScratchPlace::encrypted(folder.path().to_owned()), 7);
+    assert!(is_empty());
+    sum(&engine, &query(maps()[1].clone(), &encoding(&schema, NormRule::OwnNorm), &[0.5; COLUMNS]));
+    assert!(is_empty());
+}
+
+fn ceiling(text: &str) -> MemoryCeiling {
+    text.parse().expect("a size")
+}
+
+#[test]
+fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
+    let schema = generate::schema(1, 0, PRIVACY);
+    let shape = |map| QueryShape::new(map, PrivacyUnit::Row, 100).expect("small");
+    assert_eq!(check(ceiling("1GiB"), &schema, &all_maps().map(shape).collect::<Vec<_>>()), Ok(()));
+    let minimum = shape(Map::Minimum(Minimum {
+        classes: 2,
+        columns: 2,
+        l2: 1 << 20,
+        perturbation: 0,
+        unusable: UnusableLabel::Skip,
+    }));
+    assert_eq!(check(ceiling("1GiB"), &schema, [&minimum]), Err(CannotSpill::Minimum));
+    let product = shape(Map::MatrixProduct {
+        columns: 1,
+        outputs: 1,
+        target: ProductTarget::Class,
+        label_low: -1,
+        label_high: 1,
+        rows: 0,
+        row_norm_square: 1,
+        eigenvalue: 0,
+    });
+    assert_eq!(check(ceiling("1GiB"), &schema, [&product]), Err(CannotSpill::PublicFeatures));
+    let grouped = generate::schema(1, 0, "unit = { column = \"id\", rows_max = 2 }\nadjacency = \"add-remove\"");
+    assert_eq!(check(ceiling("1GiB"), &grouped, []), Err(CannotSpill::Unit));
+
+    // Asked all the same, the engine says so and gives nothing.
+    let rows = [GeneratedRow { values: vec![1.0], class: Some(1) }];
+    let engine = spilled(&schema, &rows, &place(), 7);
+    assert!(engine.public_features().is_err());
+    let matrix = Arc::new(PublicMatrix::new(1, vec![1]).expect("short"));
+    let query = SumQuery::of_matrix(product, matrix).expect("within its bounds");
+    assert!(engine.exact_sum(&query).is_err());
+}
+
+#[test]
+fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
+    let schema = generate::schema(1, 0, PRIVACY);
+    let Err(CannotSpill::TooLittle { needed, .. }) = check(ceiling("1MiB"), &schema, []) else {
+        panic!("no program runs in a mebibyte");
+    };
+    assert_eq!(check(needed, &schema, []), Ok(()));
+    // What is asked counts, and so do the columns.
+    let gram =
+        Map::Gram { columns: 1400, target: ProductTarget::Class, diagonal: 1, off_diagonal: 1, cross: 1, square: 1 };
+    let gram = QueryShape::new(gram, PrivacyUnit::Row, 100).expect("below 2^20 products");
+    assert!(matches!(check(needed, &schema, [&gram]), Err(CannotSpill::TooLittle { .. })));
+    assert!(matches!(check(needed, &generate::schema(3000, 0, PRIVACY), []), Err(CannotSpill::TooLittle { .. })));
+}
