@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use reticent_core::adjacency::Relation;
 use reticent_core::units::{Delta, Epsilon, Mu};
+use reticent_curator::memory_ceiling::MemoryCeiling;
 
 use crate::method_options::MethodChoice;
 
@@ -81,12 +82,28 @@ pub(crate) struct FitRequest {
     pub(crate) choice: MethodChoice,
 }
 
+/// Where the rows lie while they are worked on.
+#[derive(Args)]
+pub(crate) struct StorageArguments {
+    /// Most memory to take whatever the size of the table, for example 1GiB: rows then lie in scratch files, encrypted
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemoryCeiling>,
+    /// Folder on a disk for the scratch files, which have no names and end with the command; default: TMPDIR, else /var/tmp
+    #[arg(long, value_name = "DIR", requires = "memory")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Do not encrypt the scratch files: for a disk that is encrypted itself
+    #[arg(long, requires = "memory")]
+    pub(crate) scratch_unencrypted: bool,
+}
+
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   reticent fit --data patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 --out model.json
   reticent fit --data patients.parquet --schema patients.toml --epsilon 0.5 --delta 1e-6 --ledger ward.ledger \\
-      --out model.json --json")]
+      --out model.json --json
+  reticent fit --data visits.csv.zst --schema visits.toml --epsilon 1 --delta 1e-6 --out model.json \\
+      --memory 1GiB --scratch /data/tmp")]
 pub(crate) struct FitArguments {
     /// Table: CSV (plain, gzip, xz or zstd) or Parquet
     #[arg(long, value_name = "FILE")]
@@ -99,6 +116,8 @@ pub(crate) struct FitArguments {
     /// Where the model goes
     #[arg(long, value_name = "MODEL")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) storage: StorageArguments,
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -139,6 +158,8 @@ pub(crate) struct PlanArguments {
     /// Accepted so that a `fit` line can be reused; nothing is written
     #[arg(long, value_name = "MODEL")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) storage: StorageArguments,
     /// Print the plan as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -173,7 +194,7 @@ pub(crate) struct EvaluateArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
     /// Declare the rows public: exact figures, no protection
-    #[arg(long, conflicts_with_all = ["epsilon", "delta", "ledger"], required_unless_present = "epsilon")]
+    #[arg(long, conflicts_with_all = ["epsilon", "delta", "ledger", "memory"], required_unless_present = "epsilon")]
     pub(crate) public: bool,
     /// Privacy loss bound of the evaluation
     #[arg(long, allow_negative_numbers = true)]
@@ -184,6 +205,8 @@ pub(crate) struct EvaluateArguments {
     /// Ledger to charge; default: one beside the data file
     #[arg(long, value_name = "LEDGER")]
     pub(crate) ledger: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) storage: StorageArguments,
     /// Print the figures as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,18 +11,19 @@ mod plan;
 mod predict;
 mod schema;
 mod show;
+mod storage;
 mod walr;
 
 use std::path::{Path, PathBuf};
 
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
 use reticent_fit::model::Model;
 
-use crate::args::Command;
+use self::storage::StoredRows;
+use crate::args::{Command, StorageArguments};
 use crate::failure::Failure;
 use crate::{files, progress};
 
@@ -70,15 +71,20 @@ fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Fail
 /// Reads the private rows, and opens the ledger that pays for them: the one that was named, or one beside the data file.
 ///
 /// A named ledger is opened first, because it may be missing; only a table that can be read gets a ledger beside it.
-fn read_with_ledger(data: &Path, schema: &Schema, named: Option<&Path>) -> Result<(MemoryEngine, LedgerFile), Failure> {
+fn read_with_ledger(
+    data: &Path,
+    schema: &Schema,
+    named: Option<&Path>,
+    storage: &StorageArguments,
+) -> Result<(StoredRows, LedgerFile), Failure> {
     let source = open_private(data, schema)?;
     let named = named.map(LedgerFile::open).transpose()?;
-    let engine = MemoryEngine::new(read_private(source, schema)?);
+    let rows = StoredRows::read(source, schema, storage)?;
     let ledger = match named {
         Some(ledger) => ledger,
         None => LedgerFile::open_or_create(&ledger_beside(data), &[schema.relation()].into())?,
     };
-    Ok((engine, ledger))
+    Ok((rows, ledger))
 }
 
 /// A link to a table shares the ledger of the table itself.

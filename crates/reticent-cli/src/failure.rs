@@ -12,7 +12,9 @@ use reticent_core::session::SessionError;
 use reticent_curator::label_measure::MeasureError;
 use reticent_curator::ledger_file::LedgerFileError;
 use reticent_curator::memory_engine::OutOfMemory;
+use reticent_curator::scratch_file::ScratchError;
 use reticent_curator::source::SourceError;
+use reticent_curator::spilled_table::SpillError;
 use reticent_curator::weights_file::WeightsFileError;
 use reticent_fit::labels_elsewhere::ElsewhereError;
 use reticent_fit::prepared_fit::FitError;
@@ -69,6 +71,22 @@ impl From<SourceError> for Failure {
 impl From<OutOfMemory> for Failure {
     fn from(error: OutOfMemory) -> Self {
         Self::InputOutput(error.to_string())
+    }
+}
+
+/// Scratch files are made and filled before anything is paid; what fails later comes out of a session.
+impl From<ScratchError> for Failure {
+    fn from(error: ScratchError) -> Self {
+        Self::InputOutput(format!("{error}; nothing was paid"))
+    }
+}
+
+impl From<SpillError> for Failure {
+    fn from(error: SpillError) -> Self {
+        match error {
+            SpillError::Source(error) => error.into(),
+            SpillError::Scratch(error) => error.into(),
+        }
     }
 }
 

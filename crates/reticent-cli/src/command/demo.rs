@@ -12,6 +12,7 @@ use reticent_fit::public_fit;
 use serde_json::json;
 
 use super::evaluate::{evaluate_public, read_public};
+use super::storage::StoredRows;
 use super::{data_name, fit, ledger_beside, open_private, plan, read_private};
 use crate::args::{DemoArguments, FitRequest};
 use crate::failure::Failure;
@@ -49,9 +50,10 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
 
     let ledger_path = ledger_beside(&files.training);
     let mut ledger = LedgerFile::open_or_create(&ledger_path, &[schema.relation()].into())?;
-    let engine = MemoryEngine::new(read_private(open_private(&files.training, &schema)?, &schema)?);
+    let rows = read_private(open_private(&files.training, &schema)?, &schema)?;
+    let rows = StoredRows::Memory(MemoryEngine::new(rows));
     let prepared = plan::plan(&request, &schema)?;
-    let private = fit::fit(&engine, &data_name(&files.training), &prepared, &schema, &mut ledger)?;
+    let private = fit::fit(&rows, &data_name(&files.training), &prepared, &schema, &mut ledger)?;
     OutputFile::create(&files.model)?.write_and_finish(&private.to_json())?;
     // The demo's table is public.
     let training = read_public(&files.training, &schema)?;

@@ -15,7 +15,7 @@ use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
 use serde_json::json;
 
-use super::{data_name, read_model, read_with_ledger};
+use super::{data_name, read_model, read_with_ledger, storage};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, progress, report};
@@ -48,7 +48,10 @@ pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, F
 
 fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Model) -> Result<(), Failure> {
     let schema = &model.schema;
-    let (engine, mut ledger) = read_with_ledger(&arguments.data, schema, arguments.ledger.as_deref())?;
+    // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
+    storage::check(&arguments.storage, schema, [])?;
+    let (rows, mut ledger) =
+        read_with_ledger(&arguments.data, schema, arguments.ledger.as_deref(), &arguments.storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let delta =
@@ -61,8 +64,8 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Mod
     let columns = coding.columns().len();
     let bound = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
     let encoding = Arc::new(Encoding::plain(coding, NormRule::Clip(bound)));
-    engine.prepare(&encoding)?;
-    let mut session = Session::open(&engine, &mut ledger, schema.relation())?;
+    rows.prepare(&encoding)?;
+    let mut session = Session::open(rows.engine(), &mut ledger, schema.relation())?;
     let mut request = plan.request(&data_name(&arguments.data), schema);
     "evaluate".clone_into(&mut request.purpose);
     let grants = session.pay(&request)?;

@@ -8,12 +8,12 @@ use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_curator::memory_engine::MemoryEngine;
 use reticent_fit::certificate::{Certificate, LedgerReference};
 use reticent_fit::model::Model;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
+use super::storage::{self, StoredRows};
 use super::{data_name, ledger_beside, plan, read_schema, read_with_ledger};
 use crate::args::FitArguments;
 use crate::failure::Failure;
@@ -37,8 +37,10 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     }
     let schema = read_schema(&arguments.request.schema)?;
     let prepared = plan::plan(&arguments.request, &schema)?;
-    let (engine, mut ledger) = read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref())?;
-    let model = fit(&engine, &data_name(&arguments.data), &prepared, &schema, &mut ledger)?;
+    storage::check(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
+    let (rows, mut ledger) =
+        read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref(), &arguments.storage)?;
+    let model = fit(&rows, &data_name(&arguments.data), &prepared, &schema, &mut ledger)?;
 
     let request = &arguments.request;
     write_and_report(out, &arguments.out, &model, &ledger, request.delta, arguments.json)
@@ -79,16 +81,16 @@ pub(super) fn write_and_report(
 
 /// Pays and fits.
 pub(super) fn fit(
-    engine: &MemoryEngine,
+    rows: &StoredRows,
     data: &str,
     prepared: &PreparedFit,
     schema: &Schema,
     ledger: &mut LedgerFile,
 ) -> Result<Model, Failure> {
     if let Some(encoding) = prepared.encoding() {
-        engine.prepare(encoding)?;
+        rows.prepare(encoding)?;
     }
-    pay_and_fit(engine, data, prepared, schema, ledger)
+    pay_and_fit(rows.engine(), data, prepared, schema, ledger)
 }
 
 /// The same for any engine that is ready to answer.

@@ -7,7 +7,7 @@ use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
-use super::{fit_public, read_model, read_schema};
+use super::{fit_public, read_model, read_schema, storage};
 use crate::args::{FitRequest, PlanArguments};
 use crate::failure::Failure;
 use crate::method_options::MethodChoice;
@@ -17,6 +17,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let schema = read_schema(&arguments.request.schema)?;
     let prepared = plan(&arguments.request, &schema)?;
     let plan = prepared.plan();
+    storage::check(&arguments.storage, &schema, plan.releases.iter().map(|release| &release.shape))?;
     let account = match &arguments.ledger {
         Some(path) => Some(reticent_core::ledger::LedgerStore::account(&LedgerFile::open(path)?)?),
         None => None,

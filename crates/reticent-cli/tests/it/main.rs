@@ -8,6 +8,7 @@ mod demo;
 mod evaluate;
 mod fit;
 mod ledger;
+mod memory;
 mod model_file;
 mod output;
 mod party;

@@ -101,6 +101,27 @@ fn predictions_that_do_not_fit_on_the_disk_leave_no_file() {
     assert_eq!(folder.text("p.csv"), "the last good one");
 }
 
+/// Codes of 8 bytes a row, and lattice rows of 20: the disk is full while the table is read, or when room is taken for what
+/// follows. Both come before payment.
+#[cfg(unix)]
+#[test]
+fn scratch_files_that_do_not_fit_on_the_disk_cost_nothing() {
+    for rows in [20_000, 2_500] {
+        let folder = Folder::with_table();
+        folder.write("table.csv", Table::of(rows).csv());
+        std::os::unix::fs::symlink(env!("CARGO_TARGET_TMPDIR"), folder.path("scratch")).expect("a link");
+        let before = folder.files();
+        let fit = format!("{FIT} --memory 1GiB --scratch scratch");
+        let outcome = run_limited(&folder, 64, &fit);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (5, ""), "{rows} rows: {}", outcome.stderr);
+        let message = "error: scratch: writing the scratch file: File too large (os error 27); name a folder with more room \
+                       with --scratch; nothing was paid\n";
+        assert_eq!(outcome.stderr, message, "{rows} rows");
+        assert!(folder.files() == before, "{rows} rows");
+        folder.succeed(&fit);
+    }
+}
+
 /// A schema whose model file is larger than a ledger.
 #[cfg(unix)]
 fn write_wide_schema(folder: &Folder) {
