@@ -47,13 +47,10 @@ impl SpilledTable {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, SpillError> {
         let mut writer = SpilledTableWriter::new(schema, place, default_block_rows(&Coding::of(schema)))?;
-        let mut outcome = Ok(());
-        source.for_each_row(progress, &mut |row| {
-            if outcome.is_ok() {
-                outcome = writer.push(row.cells, row.label);
-            }
+        // The first block that the disk does not take ends the reading.
+        source.for_each_coded(schema, progress, &mut |rows| -> Result<(), SpillError> {
+            Ok(writer.append(rows.codes, rows.labels)?)
         })?;
-        outcome?;
         Ok(writer.finish()?)
     }
 
