@@ -126,9 +126,7 @@ pub fn exp(x: f32) -> f32 {
 pub fn truncated(value: f32) -> i32 {
     // From 2^23 on, floats are whole numbers, and their last bits are an integer's.
     const WHOLE: f32 = 8_388_608.0;
-    // `max` and `min` give the number where one side is a NaN.
-    let magnitude = value.abs().max(0.0).min(4096.0);
-    let magnitude = if value.is_nan() { 0.0 } else { magnitude };
+    let magnitude = if value.is_nan() { 0.0 } else { value.abs().min(4096.0) };
     let nearest = magnitude + WHOLE;
     let above = i32::from(nearest - WHOLE > magnitude);
     let whole = nearest.to_bits().wrapping_sub(WHOLE.to_bits()) as i32 - above;

@@ -312,7 +312,8 @@ fn check_order(steps: &[Step]) {
 /// Every release is its exact answer plus its last draw, and the draw is what was paid for.
 fn check_releases(steps: &[Step]) {
     let mut paid = paid_releases(steps).into_iter();
-    let (mut draws, mut exact): (Vec<(NoiseDistribution, NoiseScale, &[i128])>, &[i128]) = (Vec::new(), &[]);
+    let mut draws: Vec<(NoiseDistribution, NoiseScale, &[i128])> = Vec::new();
+    let mut exact: &[i128] = &[];
     let mut terms = 0;
     for step in steps {
         match step {
