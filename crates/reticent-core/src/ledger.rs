@@ -135,6 +135,18 @@ impl Account {
         Err(Refusal::NotPromised { claimed: claimed.clone(), promised })
     }
 
+    /// Adds an admitted request to what is spent: the whole of a ledger that is kept in memory.
+    ///
+    /// # Errors
+    /// [`Refusal`]; the account is then as it was.
+    pub fn book(&mut self, request: &Request) -> Result<(), Refusal> {
+        for (relation, price) in self.admit(request)? {
+            let spent = self.spent.entry(relation).or_insert(MuSquared::ZERO);
+            *spent = spent.checked_add(price).expect("admitted sums fit");
+        }
+        Ok(())
+    }
+
     /// Decides on a request: the prices in every promised relation, or why not. Does not change the account.
     ///
     /// # Errors

@@ -368,8 +368,14 @@ impl RowReaders {
         let label = self.target.as_ref().map_or(Label::Unusable, |target| target.label(raw.value(target_slot)));
         let Some(keys) = &self.keys else { return (label, None) };
         let key = keys.key(raw.value(target_slot + 1));
-        (if key.is_some() { label } else { Label::Unusable }, key)
+        (label_with_key(label, key), key)
     }
+}
+
+/// The label of a row whose unit is a column: without a key it has none, because whose row it is cannot be told.
+#[inline]
+fn label_with_key(label: Label, key: Option<&[u8]>) -> Label {
+    if key.is_some() { label } else { Label::Unusable }
 }
 
 /// Makes rows of raw values; one buffer for all.

@@ -111,21 +111,8 @@ pub fn check<'a>(
     }
     let mut coordinates = 0;
     for shape in asked {
-        match shape.map() {
-            Map::Minimum(_) | Map::PartyMinimum { .. } | Map::PartyVectors { .. } => return Err(CannotSpill::Minimum),
-            Map::MatrixProduct { .. } => return Err(CannotSpill::PublicFeatures),
-            Map::ClassCount { .. }
-            | Map::Marginals { .. }
-            | Map::Gradient { .. }
-            | Map::ClippedGradient { .. }
-            | Map::SoftmaxGradient { .. }
-            | Map::BoundedSoftmaxGradient { .. }
-            | Map::Gram { .. }
-            | Map::CorrectCount { .. }
-            | Map::LogLoss { .. }
-            | Map::ScoreHistogram { .. }
-            | Map::SquaredError => coordinates = coordinates.max(u64::from(shape.coordinates())),
-        }
+        answered_from(shape.map())?;
+        coordinates = coordinates.max(u64::from(shape.coordinates()));
     }
     let threads = rayon::current_num_threads();
     let coding = reticent_core::encoding::Coding::of(schema);
@@ -136,6 +123,30 @@ pub fn check<'a>(
     let columns = schema.features().len() as u64 * COLUMN_BYTES;
     let needed = MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums).expect("the base is above zero");
     if ceiling < needed { Err(CannotSpill::TooLittle { ceiling, needed, threads }) } else { Ok(()) }
+}
+
+/// The file that a question is answered from.
+enum Answer {
+    Codes,
+    Lattice,
+}
+
+/// Where a question finds its rows, or why it finds none here.
+fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
+    match map {
+        Map::ClassCount { .. } | Map::Marginals { .. } => Ok(Answer::Codes),
+        Map::Gradient { .. }
+        | Map::ClippedGradient { .. }
+        | Map::SoftmaxGradient { .. }
+        | Map::BoundedSoftmaxGradient { .. }
+        | Map::Gram { .. }
+        | Map::CorrectCount { .. }
+        | Map::LogLoss { .. }
+        | Map::ScoreHistogram { .. }
+        | Map::SquaredError => Ok(Answer::Lattice),
+        Map::Minimum(_) | Map::PartyMinimum { .. } | Map::PartyVectors { .. } => Err(CannotSpill::Minimum),
+        Map::MatrixProduct { .. } => Err(CannotSpill::PublicFeatures),
+    }
 }
 
 /// Bytes of a lattice row with its label, and with its step where every row has its own.
@@ -262,22 +273,10 @@ impl Engine for SpilledEngine {
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
         let encoding = query.encoding().ok_or_else(|| EngineError(Box::new(NotStreamed)))?;
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
-        match query.shape().map() {
-            Map::ClassCount { .. } | Map::Marginals { .. } => {
-                self.sum_codes(query).map_err(|error| EngineError(Box::new(error)))
-            }
-            Map::Gradient { .. }
-            | Map::ClippedGradient { .. }
-            | Map::SoftmaxGradient { .. }
-            | Map::BoundedSoftmaxGradient { .. }
-            | Map::Gram { .. }
-            | Map::CorrectCount { .. }
-            | Map::LogLoss { .. }
-            | Map::ScoreHistogram { .. }
-            | Map::SquaredError => self.sum_lattice(query, encoding),
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
-                Err(EngineError(Box::new(NotStreamed)))
-            }
+        match answered_from(query.shape().map()) {
+            Ok(Answer::Codes) => self.sum_codes(query).map_err(|error| EngineError(Box::new(error))),
+            Ok(Answer::Lattice) => self.sum_lattice(query, encoding),
+            Err(_) => Err(EngineError(Box::new(NotStreamed))),
         }
     }
 

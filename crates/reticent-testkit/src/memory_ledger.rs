@@ -28,10 +28,7 @@ impl LedgerStore for MemoryLedger {
     }
 
     fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
-        for (relation, price) in self.account.admit(request)? {
-            let spent = self.account.spent.entry(relation).or_insert(MuSquared::ZERO);
-            *spent = spent.checked_add(price).expect("admitted sums fit");
-        }
+        self.account.book(request)?;
         self.charged.push(request.clone());
         Ok(())
     }

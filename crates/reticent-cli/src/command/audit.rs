@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use reticent_core::adjacency::Adjacency;
-use reticent_core::ledger::{Account, LedgerError, LedgerStore, PlannedRelease, Request};
+use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::MuSquared;
@@ -169,18 +169,19 @@ fn releases_of_one_fit(
 ) -> Result<Vec<f64>, Failure> {
     let mut ledger = SyntheticLedger::new(schema);
     let mut session = Session::open(engine, &mut ledger, schema.relation())?;
-    let plan = &prepared.plan().releases;
-    let mut places = plan.iter().flat_map(|release| (0..release.times).map(move |time| (release, time)));
-    let mut sums: Vec<(*const PlannedRelease, usize, Vec<f64>)> = Vec::new();
+    // The planned release and the group that each answer belongs to.
+    let mut places = prepared.plan().releases.iter().enumerate().flat_map(|(release, planned)| {
+        (0..planned.times as usize).map(move |time| (release, time * GROUPS / planned.times as usize))
+    });
+    let mut sums: Vec<((usize, usize), Vec<f64>)> = Vec::new();
     let fitted = prepared.fit(&mut session, request, &mut |released| {
-        let Some((planned, time)) = places.next() else { return };
-        let group = time as usize * GROUPS / planned.times as usize;
+        let place = places.next().expect("the plan has each release");
         let values = released.values();
         match sums.last_mut() {
-            Some((of, last, sum)) if std::ptr::eq(*of, planned) && *last == group => {
+            Some((last, sum)) if *last == place => {
                 sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
             }
-            _ => sums.push((planned, group, values)),
+            _ => sums.push((place, values)),
         }
     });
     match fitted {
@@ -188,7 +189,7 @@ fn releases_of_one_fit(
         Ok(_) | Err(FitError::Numeric(_)) => {}
         Err(error @ (FitError::Session(_) | FitError::PublicFeatures(_))) => return Err(error.into()),
     }
-    Ok(sums.into_iter().flat_map(|(_, _, sum)| sum).collect())
+    Ok(sums.into_iter().flat_map(|(_, sum)| sum).collect())
 }
 
 fn json(audit: &Audit, confidence: f64) -> serde_json::Value {
@@ -247,10 +248,6 @@ impl LedgerStore for SyntheticLedger {
     }
 
     fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
-        for (relation, price) in self.0.admit(request)? {
-            let spent = self.0.spent.entry(relation).or_insert(MuSquared::ZERO);
-            *spent = spent.checked_add(price).expect("admitted sums fit");
-        }
-        Ok(())
+        Ok(self.0.book(request)?)
     }
 }

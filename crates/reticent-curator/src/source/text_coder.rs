@@ -1,10 +1,11 @@
 //! From the fields of a text to codes, without cells in between where a field is a plain number.
 
-use reticent_core::record::{Cell, Label, RawValue};
+use reticent_core::record::{Cell, RawValue};
 
 use super::coded_batch::CodedBatch;
 use super::csv::{CsvRow, Record, fields_max};
 use super::decimal::Decimal;
+use super::label_with_key;
 use super::record_blocks::{MARGIN, RecordBlock};
 use super::row_coder::RowCoder;
 use super::separators::{find_separators, keep_unquoted};
@@ -165,8 +166,7 @@ impl TextCoder {
             None => batch.push(self.rows.code_label(label), None),
             Some(place) => {
                 let key = self.rows.readers.key(raw_value(bytes, kept[place], unquoted));
-                let label = if key.is_some() { label } else { Label::Unusable };
-                batch.push(self.rows.code_label(label), key);
+                batch.push(self.rows.code_label(label_with_key(label, key)), key);
             }
         }
     }

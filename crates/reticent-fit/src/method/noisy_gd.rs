@@ -24,7 +24,6 @@ use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::units::MuSquared;
 
 use self::released_marginals::{ClassCounts, ReleasedMarginals};
 use super::{FitRequest, Method, start_weights};
@@ -39,7 +38,7 @@ pub const NAME: &str = "noisy-gd";
 /// Momentum `beta`: the effective step is `eta / (1 - beta)`.
 const MOMENTUM: f64 = 0.9;
 /// `mu²` is shared out in so many parts; class counts, marginals and signal check get [`SIDE_PARTS`] of them each.
-const PARTS: u32 = 400;
+const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const SIDE_PARTS: u32 = 20;
 /// Parts on top for the counts and the check of two classes, where little signal is expected: see [`weakness`].
 const WEAK_PARTS: (f64, f64) = (40.0, 20.0);
@@ -189,7 +188,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let mut left = claim.mu_squared;
     let mut once = |purpose, map, weak_parts: f64| {
         let parts = SIDE_PARTS + (weak * weak_parts).round() as u32;
-        let share = MuSquared::from_steps(claim.mu_squared.steps() / u128::from(PARTS) * u128::from(parts));
+        let share = claim.mu_squared.fraction_down(parts, PARTS);
         left = left.checked_sub(share).expect("at most 120 parts of 400");
         plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation)
     };
