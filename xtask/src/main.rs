@@ -1,5 +1,7 @@
-//! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`, `cargo xtask mutants`.
+//! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`, `cargo xtask
+//! assure`, `cargo xtask mutants`.
 
+mod assure;
 mod bench;
 mod mutants;
 mod study;
@@ -24,6 +26,8 @@ enum Chore {
     Study(study::StudyArguments),
     /// Speed and memory beside what a user would take instead
     Bench(bench::BenchArguments),
+    /// The promises of docs/assurance.md put to the test, with a figure for each
+    Assure(assure::AssureArguments),
     /// Mistakes that must turn a test red, made one at a time in a copy of the repository
     Mutants(mutants::MutantsArguments),
 }
@@ -33,6 +37,7 @@ fn main() -> ExitCode {
         Chore::Test => test::run(),
         Chore::Study(arguments) => study::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Assure(arguments) => assure::run(&arguments),
         Chore::Mutants(arguments) => mutants::run(&arguments),
     };
     match result {

@@ -214,7 +214,9 @@ impl Tree {
             match self.test(binary)? {
                 Verdict::Green => {}
                 Verdict::Red(by) => return Err(format!("{by} fails without a mutant")),
-                Verdict::NotCompiled => return Err(format!("{binary} does not compile without a mutant")),
+                Verdict::NotCompiled(why) => {
+                    return Err(format!("{binary} does not compile without a mutant: {why}"));
+                }
             }
         }
         Ok(())
@@ -243,7 +245,9 @@ impl Tree {
             match self.test(&binary)? {
                 Verdict::Green => {}
                 Verdict::Red(by) => return Ok(Outcome::Killed { by }),
-                Verdict::NotCompiled => return Ok(Outcome::Broken(format!("{binary} does not compile"))),
+                Verdict::NotCompiled(why) => {
+                    return Ok(Outcome::Broken(format!("{binary} does not compile: {why}")));
+                }
             }
         }
         Ok(Outcome::Survived)
@@ -259,7 +263,10 @@ impl Tree {
             "xtask" => (krate.to_owned(), self.source.join("xtask")),
             other => (format!("reticent-{other}"), self.source.join(format!("crates/reticent-{other}"))),
         };
-        let Some(executable) = self.build(&package, binary)? else { return Ok(Verdict::NotCompiled) };
+        let executable = match self.build(&package, binary)? {
+            Build::Done(executable) => executable,
+            Build::Failed(why) => return Ok(Verdict::NotCompiled(why)),
+        };
         let log = self.target.join("last-run.log");
         let file = || fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()));
         let mut child = Command::new(executable)
@@ -290,8 +297,7 @@ impl Tree {
         Ok(Verdict::Red(format!("{krate} {binary} {}", failed_tests(&text).unwrap_or_else(|| status.to_string()))))
     }
 
-    /// The test binary, or none when it does not compile.
-    fn build(&self, package: &str, binary: &str) -> Result<Option<PathBuf>, String> {
+    fn build(&self, package: &str, binary: &str) -> Result<Build, String> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["test", "--locked", "--no-run", "--message-format=json", "--package", package]);
         if binary == "lib" {
@@ -310,27 +316,36 @@ impl Tree {
             .envs(profile)
             .env("CARGO_TARGET_DIR", &self.target)
             .current_dir(&self.source)
-            .stderr(Stdio::null())
             .output()
             .map_err(|error| format!("cargo test: {error}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         if !output.status.success() {
-            return Ok(None);
+            let is_error = |message: &Value| message["message"]["level"] == "error";
+            let why =
+                messages.find(is_error).and_then(|message| message["message"]["message"].as_str().map(str::to_owned));
+            return Ok(Build::Failed(why.unwrap_or_else(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())));
         }
-        let messages = String::from_utf8_lossy(&output.stdout);
-        let executable =
-            messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
-                let target = &message["target"];
-                let is_asked = if binary == "lib" { target["kind"][0] == "lib" } else { target["name"] == binary };
-                message["executable"].as_str().filter(|_| is_asked).map(PathBuf::from)
-            });
-        executable.map(Some).ok_or_else(|| format!("cargo built no {binary} of {package}"))
+        let executable = messages.find_map(|message| {
+            let target = &message["target"];
+            let is_asked = if binary == "lib" { target["kind"][0] == "lib" } else { target["name"] == binary };
+            message["executable"].as_str().filter(|_| is_asked).map(PathBuf::from)
+        });
+        executable.map(Build::Done).ok_or_else(|| format!("cargo built no {binary} of {package}"))
     }
+}
+
+enum Build {
+    /// Where the test binary is.
+    Done(PathBuf),
+    /// What the compiler said first.
+    Failed(String),
 }
 
 enum Verdict {
     Green,
     Red(String),
-    NotCompiled,
+    NotCompiled(String),
 }
 
 /// The names below the last `failures:` of a test binary.

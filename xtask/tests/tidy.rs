@@ -122,6 +122,72 @@ fn core_touches_no_file_no_thread_and_no_clock() {
     }
 }
 
+/// Types that hold cells, labels, votes, keys or exact sums.
+const SECRETIVE: [&str; 25] = [
+    "PartialSum",
+    "RawValue",
+    "Cell",
+    "Label",
+    "LatticeRow",
+    "TableSource",
+    "Row",
+    "CodedRows",
+    "UnitCap",
+    "RowAssembler",
+    "RowCoder",
+    "TextCoder",
+    "CodedBatch",
+    "CsvRow",
+    "Record",
+    "RecordBlock",
+    "CodedTable",
+    "SpilledTable",
+    "SpilledTableWriter",
+    "SpilledEngine",
+    "MemoryEngine",
+    "Lattice",
+    "LatticeBlock",
+    "LabelEngine",
+    "PartyVotes",
+];
+
+/// What is printed, logged or written by accident is printed by one of these.
+const TELLING: [&str; 3] = ["Debug", "Display", "Serialize"];
+
+#[test]
+fn what_holds_rows_cannot_be_printed() {
+    let trusted = |path: &&PathBuf| {
+        place(path).starts_with("crates/reticent-core/src/") || place(path).starts_with("crates/reticent-curator/src/")
+    };
+    let sources: Vec<(String, String)> =
+        sources().iter().filter(trusted).map(|path| (place(path), read(path))).collect();
+    for name in SECRETIVE {
+        let opening = |line: &str| {
+            let words: Vec<&str> = line.split([' ', '<', '{', '(', ';', ':']).collect();
+            words.windows(2).any(|pair| matches!(pair[0], "struct" | "enum") && pair[1] == name)
+        };
+        let mut found = 0;
+        for (place, text) in &sources {
+            let lines: Vec<&str> = text.lines().collect();
+            for (number, _) in lines.iter().enumerate().filter(|(_, line)| opening(line)) {
+                found += 1;
+                let attributes = lines[..number].iter().rev().take_while(|line| line.starts_with("#["));
+                for attribute in attributes {
+                    assert!(!TELLING.iter().any(|word| attribute.contains(word)), "{place}: {name} has {attribute}");
+                }
+            }
+            for telling in TELLING {
+                let implemented = |line: &str| {
+                    line.split_once(&format!("{telling} for {name}"))
+                        .is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_alphanumeric()))
+                };
+                assert!(!text.lines().any(implemented), "{place}: {name} is {telling}");
+            }
+        }
+        assert!(found > 0, "no type is called {name}: the list is old");
+    }
+}
+
 #[test]
 fn one_file_alone_is_allowed_what_the_compiler_cannot_check() {
     let word = concat!("un", "safe");

@@ -190,3 +190,33 @@ pub(crate) fn without_panic_contents(command: impl FnOnce() -> Result<(), Failur
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const SECRET: &str = "a value of a row";
+
+    /// Not a test: what the test below runs in a process of its own, because the handler of panics is the process's.
+    #[test]
+    #[ignore = "run by the next test"]
+    fn panics_about_a_row() {
+        let code = without_panic_contents(|| panic!("{SECRET}"));
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(70)));
+    }
+
+    #[test]
+    fn a_panic_tells_its_place_and_not_its_message() {
+        let program = std::env::current_exe().expect("a test runs");
+        let output = Command::new(program)
+            .args(["--exact", "--ignored", "--nocapture", "failure::tests::panics_about_a_row"])
+            .output()
+            .expect("it runs once more");
+        let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{told}");
+        assert!(told.contains("a defect in reticent at crates/reticent-cli/src/failure.rs:"), "{told}");
+        assert!(!told.contains(SECRET), "{told}");
+    }
+}

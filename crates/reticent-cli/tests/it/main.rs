@@ -7,6 +7,7 @@ mod bad_request;
 mod demo;
 mod evaluate;
 mod fit;
+mod leaks;
 mod ledger;
 mod memory;
 mod model_file;

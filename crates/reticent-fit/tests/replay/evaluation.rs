@@ -11,7 +11,7 @@ use reticent_fit::evaluate::private;
 use reticent_testkit::raw_table::{self, Target, Unit};
 use reticent_testkit::replay::Tally;
 
-use super::support::{EPSILONS, cases, circumstances, claim, for_all, replay_in_memory, tell};
+use super::support::{EPSILONS, cases, circumstances, claim, for_all, replay_on_tables, tell};
 
 #[test]
 fn private_evaluation() {
@@ -39,7 +39,7 @@ fn private_evaluation() {
                         let figures = private::evaluate(session, grants, &plan, &schema, &encoding, &weights);
                         format!("{figures:?}")
                     };
-                    replay_in_memory(&schema, &pair, circumstances, &ask, &mut tally.borrow_mut());
+                    replay_on_tables(&schema, &pair, circumstances, &request, &ask, &mut tally.borrow_mut());
                 });
             }
         }

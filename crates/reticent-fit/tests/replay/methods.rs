@@ -2,20 +2,23 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::Adjacency;
+use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_fit::method::{self, FitRequest, Method};
+use reticent_fit::model::Model;
 use reticent_fit::options::Options;
 use reticent_fit::plan::{PlanError, PrivacyClaim};
-use reticent_fit::prepared_fit::PreparedFit;
+use reticent_fit::prepared_fit::{Fitted, PreparedFit};
 use reticent_testkit::raw_table::{self, Target, Unit};
 use reticent_testkit::replay::Tally;
 
-use super::support::{EPSILONS, cases, circumstances, claim, for_all, replay_in_memory, tell};
+use super::support::{EPSILONS, cases, circumstances, claim, for_all, replay_on_tables, tell};
 
 /// How much of it: pairs for each combination of target, unit and adjacency, and epsilons.
 #[derive(Clone, Copy)]
@@ -48,9 +51,18 @@ fn prepare(
     method: &'static dyn Method,
     schema: &Schema,
     claim: &PrivacyClaim,
+    init: Option<&Model>,
     options: &Options,
 ) -> Result<PreparedFit, PlanError> {
-    method::prepare(Some(method), &FitRequest { schema, claim, init: None, options })
+    method::prepare(Some(method), &FitRequest { schema, claim, init, options })
+}
+
+/// A public model to start from, with a weight for each column.
+fn public_model(schema: &Schema) -> Model {
+    let encoding = Arc::new(Encoding::plain(Coding::of(schema), NormRule::OwnNorm));
+    let weights = encoding.coding().columns().len() * method::outputs(schema);
+    let weights = (0..weights).map(|place| [0.5, -1.0, 0.0, 2.0][place % 4]).collect();
+    Model::from_weights(schema, &Fitted { encoding, weights, covariance: None }, None)
 }
 
 /// Replays one method wherever it can be planned; returns the adjacencies.
@@ -60,12 +72,18 @@ fn replay(method: &'static dyn Method, effort: Effort) -> Vec<Adjacency> {
         for unit in Unit::ALL {
             for adjacency in Adjacency::ALL {
                 let schema = raw_table::schema(target, unit, adjacency);
-                let plannable =
-                    |options: &Options| match prepare(method, &schema, &claim(&schema.relation(), 1.0), options) {
-                        Ok(_) => true,
-                        Err(PlanError::Adjacency { .. } | PlanError::Target { .. } | PlanError::Parameter(_)) => false,
-                        Err(error) => panic!("{}: {error}", method.name()),
-                    };
+                let public = public_model(&schema);
+                let plannable = |options: &Options| {
+                    [None, Some(&public)].into_iter().all(|init| {
+                        match prepare(method, &schema, &claim(&schema.relation(), 1.0), init, options) {
+                            Ok(_) => true,
+                            Err(PlanError::Adjacency { .. } | PlanError::Target { .. } | PlanError::Parameter(_)) => {
+                                false
+                            }
+                            Err(error) => panic!("{}: {error}", method.name()),
+                        }
+                    })
+                };
                 let options: Vec<Options> = variants(method).into_iter().filter(plannable).collect();
                 if options.is_empty() {
                     continue;
@@ -75,15 +93,16 @@ fn replay(method: &'static dyn Method, effort: Effort) -> Vec<Adjacency> {
                     raw_table::pairs(target, &schema.relation()),
                     circumstances(effort.epsilons),
                     prop::sample::select(options),
+                    prop::bool::weighted(0.3),
                 );
                 let name = format!("{} on {target:?} under {}", method.name(), schema.relation());
                 // Plans take longer than fits, and there are few of them.
                 let plans = RefCell::new(HashMap::new());
-                for_all(&name, cases(effort.cases), values, |(pair, circumstances, options)| {
+                for_all(&name, cases(effort.cases), values, |(pair, circumstances, options, starts)| {
                     let claim = claim(&schema.relation(), circumstances.epsilon);
                     let mut plans = plans.borrow_mut();
-                    let plan = || prepare(method, &schema, &claim, &options).ok();
-                    let prepared = plans.entry(format!("{options:?} {}", claim.epsilon)).or_insert_with(plan);
+                    let plan = || prepare(method, &schema, &claim, starts.then_some(&public), &options).ok();
+                    let prepared = plans.entry(format!("{options:?} {} {starts}", claim.epsilon)).or_insert_with(plan);
                     // A budget can be too small for some options: that is decided before a row is read.
                     let Some(prepared) = prepared else { return };
                     let request = prepared.plan().request("table", &schema);
@@ -100,7 +119,7 @@ fn replay(method: &'static dyn Method, effort: Effort) -> Vec<Adjacency> {
                         let fitted = prepared.fit(session, &request, &mut |_| ticks += 1);
                         format!("{ticks} {fitted:?}")
                     };
-                    replay_in_memory(&schema, &pair, circumstances, &ask, &mut tally.borrow_mut());
+                    replay_on_tables(&schema, &pair, circumstances, &request, &ask, &mut tally.borrow_mut());
                 });
             }
         }

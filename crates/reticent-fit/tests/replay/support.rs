@@ -1,18 +1,25 @@
 //! From a generated pair of tables to two engines, and the loop over generated cases.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use reticent_core::adjacency::Relation;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX};
+use reticent_core::engine::Engine;
+use reticent_core::ledger::Request;
 use reticent_core::record::Label;
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
+use reticent_curator::memory_ceiling::MemoryCeiling;
 use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::scratch_file::ScratchPlace;
 use reticent_curator::source::{Need, TableSource};
+use reticent_curator::spilled_engine::{self, SpilledEngine};
+use reticent_curator::spilled_table::SpilledTable;
 use reticent_curator::table::CodedTable;
 use reticent_fit::plan::PrivacyClaim;
 use reticent_testkit::raw_table::{RawPair, RawRow, text};
@@ -56,17 +63,28 @@ pub(crate) fn claim(relation: &Relation, epsilon: f64) -> PrivacyClaim {
 pub(crate) struct Circumstances {
     pub(crate) seed: u64,
     pub(crate) epsilon: f64,
-    /// Rows of a task of the two engines: sums do not depend on it.
-    pub(crate) block_rows: [usize; 2],
+    /// Where the two tables are held, and how many rows make a task in memory: sums depend on neither.
+    pub(crate) stores: [Store; 2],
+}
+
+/// Where a table is held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Store {
+    Memory {
+        block_rows: usize,
+    },
+    /// In scratch files, if the questions can be answered from there.
+    Scratch,
 }
 
 /// Epsilon: from much noise to so little that weights run to their limits.
 pub(crate) const EPSILONS: &[f64] = &[1.0, 0.1, 300.0];
 
 pub(crate) fn circumstances(epsilons: &[f64]) -> impl Strategy<Value = Circumstances> + use<> {
-    let blocks = prop_oneof![Just(1usize), Just(33), Just(2048)];
-    (any::<u64>(), prop::sample::select(epsilons.to_vec()), [blocks.clone(), blocks])
-        .prop_map(|(seed, epsilon, block_rows)| Circumstances { seed, epsilon, block_rows })
+    let memory = prop::sample::select(vec![1, 33, 2048]).prop_map(|block_rows| Store::Memory { block_rows });
+    let store = prop_oneof![3 => memory, 1 => Just(Store::Scratch)];
+    (any::<u64>(), prop::sample::select(epsilons.to_vec()), [store.clone(), store])
+        .prop_map(|(seed, epsilon, stores)| Circumstances { seed, epsilon, stores })
 }
 
 /// A table on disk, as somebody would hand it in.
@@ -126,30 +144,45 @@ fn label_code(target: &TargetKind, label: Label) -> CodedLabel {
     }
 }
 
-/// Replays a question on two tables, each read from a file and answered from memory.
-pub(crate) fn replay_in_memory(
+/// Replays what asks for the releases of a request on two tables, each read from a file and held where the circumstances say.
+pub(crate) fn replay_on_tables(
     schema: &Schema,
     pair: &RawPair,
     circumstances: Circumstances,
+    request: &Request,
     ask: &dyn Fn(&mut Session<'_>) -> String,
     tally: &mut Tally,
 ) {
     let relation = schema.relation();
     let files = [file(&pair.left), file(&pair.right)];
-    let read = |file: &NamedTempFile, block_rows| {
-        let source = TableSource::open(file.path(), schema, Need::FeaturesAndTarget).expect("the header fits");
-        let table = CodedTable::read(source, schema, &mut |_| ()).expect("a whole file");
-        MemoryEngine::with_block_rows(table, block_rows)
-    };
-    let engines = [read(&files[0], circumstances.block_rows[0]), read(&files[1], circumstances.block_rows[1])];
+    let engines = [0, 1].map(|side| hold(&files[side], schema, circumstances.stores[side], request));
     let kept = files.each_ref().map(|file| Kept::read(file, schema));
     let left_rows = |encoding: &Encoding| kept[0].lattice(encoding);
     let right_rows = |encoding: &Encoding| kept[1].lattice(encoding);
     let neighbours = Neighbours {
         relation: &relation,
-        left: World { engine: &engines[0], rows: &left_rows },
-        right: World { engine: &engines[1], rows: &right_rows },
+        left: World { engine: &*engines[0], rows: &left_rows },
+        right: World { engine: &*engines[1], rows: &right_rows },
         seed: circumstances.seed,
     };
     neighbours.replay(ask, tally);
+}
+
+/// Reads a table to where it is held.
+fn hold(file: &NamedTempFile, schema: &Schema, store: Store, request: &Request) -> Box<dyn Engine> {
+    let source = TableSource::open(file.path(), schema, Need::FeaturesAndTarget).expect("the header fits");
+    let asked = || request.releases.iter().map(|release| &release.shape);
+    let plenty = MemoryCeiling::of_bytes(1 << 40).expect("above zero");
+    match store {
+        Store::Scratch if spilled_engine::check(plenty, schema, asked()).is_ok() => {
+            let place = ScratchPlace::encrypted(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+            let table = SpilledTable::read(source, schema, &place, &mut |_| ()).expect("a whole file");
+            Box::new(SpilledEngine::new(table).expect("there is room"))
+        }
+        Store::Scratch => hold(file, schema, Store::Memory { block_rows: 1 }, request),
+        Store::Memory { block_rows } => {
+            let table = CodedTable::read(source, schema, &mut |_| ()).expect("a whole file");
+            Box::new(MemoryEngine::with_block_rows(table, block_rows))
+        }
+    }
 }
