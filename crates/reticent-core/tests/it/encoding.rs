@@ -29,7 +29,16 @@ proptest! {
             let square: u64 = features.iter().map(|feature| u64::from(feature.unsigned_abs()).pow(2)).sum();
             prop_assert!(square <= 32_767 * 32_767);
             prop_assert!(features.iter().all(|feature| *feature > i16::MIN));
-            prop_assert!(step > 0.0);
+            // The whole row counts for its length, the intercept too, and truncation takes less than a step of each coordinate.
+            let length = scratch.iter().map(|value| value * value).sum::<f64>().sqrt();
+            let (divisor, steps) = match norm {
+                NormRule::OwnNorm => (length, length),
+                NormRule::Clip(bound) => (length.max(bound), bound),
+            };
+            prop_assert!((f64::from(step) * 32_767.0 - steps).abs() <= 1e-6 * steps || length <= 0.0);
+            for (feature, value) in features.iter().zip(&scratch) {
+                prop_assert!((f64::from(*feature) - value / divisor * 32_767.0).abs() < 2.0 || length <= 0.0);
+            }
             // Truncation: no coordinate is longer than the real one (up to the float step's own rounding).
             for (feature, value) in features.iter().zip(&scratch) {
                 prop_assert!(f64::from(*feature).abs() * f64::from(step) <= value.abs() * (1.0 + 1e-6));

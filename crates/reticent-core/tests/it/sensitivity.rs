@@ -202,6 +202,31 @@ proptest! {
     }
 }
 
+/// A hostile votes file cannot give a row more than one vote by spreading it over the classes.
+#[test]
+fn the_votes_of_a_row_count_together() {
+    let matrix = Arc::new(PublicMatrix::new(1, vec![1, 2, -3]).expect("short rows"));
+    let map = Map::MatrixProduct {
+        columns: 1,
+        outputs: 3,
+        target: ProductTarget::Class,
+        label_low: 0,
+        label_high: 5,
+        rows: 3,
+        row_norm_square: matrix.row_norm_square(),
+        eigenvalue: matrix.eigenvalue_bound(),
+    };
+    let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+    let query = SumQuery::of_matrix(shape, matrix).expect("within its own bounds");
+    let voted = |votes: [i32; 9]| {
+        let mut sum = PartialSum::zero(&query);
+        sum.add_party(&query, &votes);
+        reveal(sum)
+    };
+    assert_eq!(voted([0, 5, 5, 3, 4, 9, -7, i32::MAX, 5]), voted([0, 5, 0, 3, 2, 0, 0, 5, 0]));
+    assert_eq!(voted([0, 5, 0, 3, 2, 0, 0, 5, 0]), [6, 5 + 4 - 15, 0]);
+}
+
 /// Both moments of a number, over all pairs of a fine grid of codes: within 13/10 of a square step, and nearly there.
 #[test]
 fn the_moments_of_a_number_move_by_their_bound_and_no_more() {

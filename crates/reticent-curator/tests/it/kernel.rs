@@ -108,7 +108,7 @@ fn products_by_definition(columns: usize, features: &[i16], labels: &[Option<i64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 150 }))]
 
     #[test]
     fn gradients_are_those_of_the_scalar_reference(rows in rows(2)) {
