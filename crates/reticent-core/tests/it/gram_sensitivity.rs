@@ -110,6 +110,20 @@ fn the_search_for_the_worst_pair_never_passes_the_charge_and_nearly_reaches_it()
     }
 }
 
+/// Larger multipliers off the diagonal than `gram` has: with three columns the bound is not reached, and never passed.
+#[test]
+fn large_products_of_two_columns_are_paid_for() {
+    for multipliers in [[20, 41, 35, 0], [1, 2, 2, 0], [0, 1, 0, 0]] {
+        let query = query(multipliers);
+        for adjacency in [Adjacency::AddRemove, Adjacency::Replace] {
+            let relation = Relation { unit: PrivacyUnit::Row, adjacency };
+            let charged = query.shape().sensitivity(&relation).expect("finite").get();
+            let found = search(&query, adjacency, false);
+            assert!(found <= charged && 4 * found > charged, "{multipliers:?} {adjacency}: {found} of {charged}");
+        }
+    }
+}
+
 #[test]
 fn the_functional_mechanism_is_charged_its_taxicab_sensitivity() {
     for multipliers in [[1, 2, 2, 0], [1, 2, 4, 0]] {
