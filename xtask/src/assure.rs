@@ -36,7 +36,7 @@ enum Size {
     Long,
 }
 
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 8] = [
     Check {
         name: "replay",
         promise: "a neighbour changes nothing but answers, and those by no more than was declared",
@@ -45,6 +45,11 @@ const CHECKS: [Check; 7] = [
     Check { name: "samplers", promise: "noise has its exact distribution, and a wrong one is refused", run: samplers },
     Check { name: "audits", promise: "fits of neighbours cannot be told apart better than claimed", run: audits },
     Check { name: "leaks", promise: "no channel but the releases depends on the rows", run: leaks },
+    Check {
+        name: "ledger",
+        promise: "whatever fails, no charge that returned is lost and no limit passed",
+        run: ledger,
+    },
     Check { name: "mutants", promise: "a classic mistake turns a test red", run: mutants },
     Check { name: "memory", promise: "the code that the compiler cannot check does as it says", run: memory },
     Check { name: "supply", promise: "dependencies are licensed, chosen and built reproducibly", run: supply },
@@ -143,6 +148,15 @@ fn audits(size: Size) -> Result<Vec<String>, String> {
 
 fn leaks(_: Size) -> Result<Vec<String>, String> {
     Ok(vec![passed(&cargo("leaks", &["test", "--workspace", "--locked", "--test", "it", "leaks::"], &[])?)?])
+}
+
+fn ledger(size: Size) -> Result<Vec<String>, String> {
+    let runs = if size == Size::Long { "10000" } else { "60" };
+    let arguments = ["test", "--workspace", "--locked", "--test", "faults", "--", "--nocapture", "--test-threads=1"];
+    let told = cargo("ledger", &arguments, &[("RETICENT_FAULT_RUNS", runs)])?;
+    let figures = |line: &&str| line.contains(" runs, ") || line.starts_with("faults that struck");
+    let figures: Vec<String> = told.lines().filter(figures).map(str::to_owned).collect();
+    if figures.is_empty() { Err("no fault struck".to_owned()) } else { Ok(figures) }
 }
 
 fn mutants(size: Size) -> Result<Vec<String>, String> {

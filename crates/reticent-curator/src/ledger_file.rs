@@ -17,6 +17,7 @@ use reticent_core::units::{Delta, Epsilon, MuSquared};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 mod error;
+mod journal;
 mod seal;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,8 @@ pub use error::LedgerFileError;
 pub struct LedgerFile {
     connection: Connection,
     path: PathBuf,
+    /// Where the file and its journal are, links followed.
+    folder: PathBuf,
     wait: Duration,
     id: String,
     last_entry: Option<(u64, String)>,
@@ -104,7 +107,7 @@ impl LedgerFile {
     /// # Errors
     /// [`LedgerFileError::BudgetIsSet`] with the limit in force, and those of reading and writing.
     pub fn set_budget(&mut self, budget: Budget) -> Result<Vec<Relation>, LedgerFileError> {
-        let (path, wait) = (&self.path, self.wait);
+        let (path, folder, wait) = (&self.path, &self.folder, self.wait);
         let database = |source| LedgerFileError::from_database(path, wait, source);
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
@@ -113,7 +116,7 @@ impl LedgerFile {
             return Err(LedgerFileError::BudgetIsSet { path: path.clone(), budget });
         }
         insert_budget(&transaction, budget).map_err(database)?;
-        transaction.commit().map_err(database)?;
+        commit(transaction, path, folder, wait)?;
         let limit = budget.mu_squared_down();
         Ok(account.spent.into_iter().filter(|(_, spent)| *spent > limit).map(|(relation, _)| relation).collect())
     }
@@ -145,7 +148,7 @@ impl LedgerFile {
     /// # Errors
     /// [`LedgerFileError`] when the file cannot be written.
     pub fn keep_answer(&mut self, query: &str, entry: u64, answer: &str) -> Result<String, LedgerFileError> {
-        let (path, wait) = (&self.path, self.wait);
+        let (path, folder, wait) = (&self.path, &self.folder, self.wait);
         let database = |source| LedgerFileError::from_database(path, wait, source);
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
@@ -159,7 +162,7 @@ impl LedgerFile {
             transaction.execute("INSERT INTO answer VALUES (?1, ?2, ?3, ?4)", params![query, entry, answer, seal])
         };
         keep().map_err(database)?;
-        transaction.commit().map_err(database)?;
+        commit(transaction, path, folder, wait)?;
         Ok(answer.to_owned())
     }
 
@@ -196,7 +199,8 @@ impl LedgerFile {
         if !make_durable(&connection).map_err(database)? {
             return Err(LedgerFileError::Locked { path, waited: wait });
         }
-        Ok(Self { connection, path, wait, id, last_entry: None })
+        let folder = folder_of(&fs::canonicalize(&path).map_err(failed(&path, "opened"))?)?.to_owned();
+        Ok(Self { connection, path, folder, wait, id, last_entry: None })
     }
 
     fn try_account(&self) -> Result<Account, LedgerFileError> {
@@ -215,7 +219,7 @@ impl LedgerStore for LedgerFile {
     }
 
     fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
-        let (path, wait) = (&self.path, self.wait);
+        let (path, folder, wait) = (&self.path, &self.folder, self.wait);
         let database = |source| stored(LedgerFileError::from_database(path, wait, source));
         let nonce = draw_id(path).map_err(stored)?;
         // Immediate: from reading the account to the commit nobody else can write. Every early return rolls back.
@@ -223,7 +227,7 @@ impl LedgerStore for LedgerFile {
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
         let prices = read_account(&transaction, path, wait).map_err(stored)?.admit(request)?;
         let entry = insert_entry(&transaction, &nonce, request, &prices).map_err(database)?;
-        transaction.commit().map_err(database)?;
+        commit(transaction, path, folder, wait).map_err(stored)?;
         self.last_entry = Some(entry);
         Ok(())
     }
@@ -278,6 +282,16 @@ fn draw_id(path: &Path) -> Result<String, LedgerFileError> {
     getrandom::fill(&mut bytes)
         .map_err(|error| LedgerFileError::Entropy { path: path.to_owned(), reason: error.to_string() })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Ends a transaction so that what it wrote survives a crash of the machine.
+///
+/// SQLite syncs the folder too, when it has made the journal and when it has removed it; but it goes on in silence where the
+/// folder cannot be opened, and the journal may then be lost while it is needed, or come back and undo the entry.
+fn commit(transaction: Transaction<'_>, path: &Path, folder: &Path, wait: Duration) -> Result<(), LedgerFileError> {
+    make_name_durable(folder).map_err(failed(path, "written"))?;
+    transaction.commit().map_err(|source| LedgerFileError::from_database(path, wait, source))?;
+    make_name_durable(folder).map_err(|source| LedgerFileError::Unsynced { path: path.to_owned(), source })
 }
 
 /// A new name survives a crash of the machine only when its folder is written too.
@@ -346,8 +360,11 @@ fn refuse_foreign(path: &Path, wait: Duration) -> Result<(), LedgerFileError> {
         let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
         Ok((read_pragma(&connection, "application_id")?, read_pragma(&connection, "user_version")?))
     };
-    match probe().map_err(|source| LedgerFileError::from_database(path, wait, source)) {
-        Ok((application, format)) => refuse_header(path, application, format),
+    let looked = probe().map_err(|source| LedgerFileError::from_database(path, wait, source));
+    match looked.and_then(|(application, format)| refuse_header(path, application, format)) {
+        Ok(()) => Ok(()),
+        // The power may have gone while its first page was written: the journal has that page, and undoes this.
+        Err(_) if journal::is_of_application(&with_suffix(path, "-journal"), APPLICATION_ID) => Ok(()),
         // It may only look cut off because another process is making it longer; the check under a lock will tell.
         Err(LedgerFileError::Damaged { .. }) => Ok(()),
         Err(error) => Err(error),

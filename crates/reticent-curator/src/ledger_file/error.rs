@@ -192,6 +192,17 @@ pub enum LedgerFileError {
         /// The system's words.
         source: std::io::Error,
     },
+    /// The entry is in the file, but the folder was not synced: a loss of power could undo it.
+    #[error(
+        "{}: the ledger was written, and its folder could not be synced: {source}; nothing was released, and `reticent ledger \
+         show` tells whether the entry was kept", path.display()
+    )]
+    Unsynced {
+        /// The ledger.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
     /// The database failed in another way, for instance at a disk error: whether the entry was kept is not known.
     #[error(
         "{}: the ledger could not be read or written: {source}; nothing was released, and `reticent ledger show` tells \
