@@ -183,6 +183,23 @@ fn seals_are_verified_against_certificates() {
     assert!(refused.contains("name the other"), "{refused}");
 }
 
+/// A copy is a second budget that no file betrays; the models that were paid from it do.
+#[test]
+fn a_copy_that_was_charged_too_is_noticed() {
+    let folder = Folder::with_table();
+    folder.succeed(INIT);
+    folder.write("copy.ledger", folder.read("l.ledger"));
+    folder.succeed(&fit_with_ledger().replace("model.json", "first.json"));
+    folder.succeed(&fit_with_ledger().replace("l.ledger", "copy.ledger").replace("model.json", "second.json"));
+    for (ledger, own, other) in
+        [("l.ledger", "first.json", "second.json"), ("copy.ledger", "second.json", "first.json")]
+    {
+        folder.succeed(&format!("ledger verify {ledger} --model {own}"));
+        let found = folder.refuse(3, &format!("ledger verify {ledger} --model {own} --model {other}"));
+        assert!(found.contains("restored from an older copy or rewritten"), "{found}");
+    }
+}
+
 #[test]
 fn a_damaged_ledger_beside_the_data_file_is_not_replaced_by_a_new_one() {
     let folder = Folder::with_table();
