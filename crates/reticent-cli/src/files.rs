@@ -101,11 +101,12 @@ impl OutputFile {
 pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
     const BYTES_MAX: u64 = 64 << 20;
     let failed = |error: io::Error| Failure::input_output(&format!("reading the {what}"), path, &error);
-    let size = fs::metadata(path).map_err(failed)?.len();
-    if size > BYTES_MAX {
-        return Err(Failure::Usage(format!("{}: {size} bytes are too many for a {what}", path.display())));
+    let mut bytes = Vec::new();
+    // What has no size, such as a pipe, may have no end either.
+    fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(Failure::Usage(format!("{}: more than 64 MiB are too many for a {what}", path.display())));
     }
-    let bytes = fs::read(path).map_err(failed)?;
     String::from_utf8(bytes)
         .map_err(|_| Failure::Usage(format!("{}: not a {what}: it is not UTF-8 text", path.display())))
 }

@@ -86,7 +86,7 @@ impl PlannedRelease {
             }
             NoiseDistribution::DiscreteLaplace => {
                 let one = Epsilon::new(self.shape.l1_sensitivity(relation)?.epsilon_up(self.noise_scale)).ok()?;
-                (0..self.times).try_fold(PureLoss::ZERO, |sum, _| sum.checked_add(one)).map(PureLoss::get)
+                PureLoss::of_times(one, self.times).map(PureLoss::get)
             }
         }
     }

@@ -694,12 +694,19 @@ pub fn nearest_name<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Op
         name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
     let given = plain(given);
+    // The table of distances grows with both names; a name that nobody can type is not mistyped.
+    if given.len() > NEAREST_LETTERS_MAX {
+        return None;
+    }
     known
+        .filter(|name| name.len() <= NEAREST_LETTERS_MAX)
         .map(|name| (edit_distance(&given, &plain(name)), name))
         .filter(|(distance, _)| *distance <= given.len().div_ceil(4))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
+
+const NEAREST_LETTERS_MAX: usize = 400;
 
 /// `; did you mean "…"?` when one of the known names is near the given one, otherwise nothing.
 fn did_you_mean<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {

@@ -22,6 +22,7 @@ mod csv;
 mod decimal;
 mod error;
 mod parquet;
+mod parquet_footer;
 mod record_blocks;
 mod row_coder;
 mod separators;

@@ -17,8 +17,9 @@ pub(crate) struct CheckedMinimum {
     pub(crate) encoding: Arc<Encoding>,
     /// Norm of the longest row, in units of the encoded columns.
     pub(crate) norm_bound: f64,
-    /// Where the ridge draws to.
-    centre: Vec<f64>,
+    /// Where the ridge draws to; none is zero, for which room is made once the question is known to be no larger than one may be.
+    centre: Option<Vec<f64>>,
+    outputs: usize,
     classes: u32,
     /// Ridge for rows of norm 1, if it was given.
     l2: Option<f64>,
@@ -36,15 +37,12 @@ impl CheckedMinimum {
             }
         };
         let (encoding, norm_bound) = public_encoding(schema);
-        let weights = outputs(schema) * encoding.coding().columns().len();
-        let centre = match request.init {
-            Some(model) => start_weights(model, schema, &encoding)?,
-            None => vec![0.0; weights],
-        };
+        let outputs = outputs(schema);
+        let centre = request.init.map(|model| start_weights(model, schema, &encoding)).transpose()?;
         let length = row_length(&encoding);
         let l2 = request.options.number("l2", "a finite number above 0", |l2| l2 > 0.0)?;
         let l2 = l2.map(|l2| l2 / (length * length));
-        Ok(Self { encoding: Arc::new(encoding), norm_bound, centre, classes, l2 })
+        Ok(Self { encoding: Arc::new(encoding), norm_bound, centre, outputs, classes, l2 })
     }
 
     /// The question without a linear term, with the given ridge for rows of norm 1, or the default.
@@ -74,7 +72,8 @@ impl CheckedMinimum {
 
     /// The fit that is the one release of `plan`.
     pub(crate) fn prepared(self, plan: Plan) -> PreparedFit {
-        let Self { encoding, centre, .. } = self;
+        let Self { encoding, centre, outputs, .. } = self;
+        let centre = centre.unwrap_or_else(|| vec![0.0; outputs * encoding.coding().columns().len()]);
         PreparedFit::new(plan, Some(encoding.clone()), move |releases| {
             let released = releases.minimum(0, &encoding, &centre)?;
             Ok(Fitted { encoding: encoding.clone(), weights: released.values(), covariance: None })

@@ -4,6 +4,7 @@ mod adult;
 mod audit;
 mod bad_input;
 mod bad_request;
+mod bombs;
 mod demo;
 mod evaluate;
 mod fit;

@@ -57,6 +57,19 @@ impl PureLoss {
         rounded.is_finite().then_some(Self(rounded))
     }
 
+    /// A mechanism that is used so many times, or `None` past the range of floats: `times · epsilon`, rounded up once.
+    ///
+    /// A file that somebody else wrote may say four thousand million times, so this is no loop.
+    #[must_use]
+    pub fn of_times(epsilon: Epsilon, times: u32) -> Option<Self> {
+        let (epsilon, times) = (epsilon.get(), f64::from(times));
+        let product = times * epsilon;
+        // What the multiplication rounded away, exactly: a fused multiplication rounds once, and this has few digits.
+        let lost = times.mul_add(epsilon, -product);
+        let rounded = if lost > 0.0 { product.next_up() } else { product };
+        rounded.is_finite().then_some(Self(rounded))
+    }
+
     /// The plain number.
     #[must_use]
     pub fn get(self) -> f64 {

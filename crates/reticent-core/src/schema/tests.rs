@@ -505,3 +505,13 @@ fn defaults_written_out_do_not_move_the_fingerprint() {
     assert_ne!(written, ADULT);
     assert_eq!(Schema::from_text(&written).expect("legal").fingerprint(), adult().fingerprint());
 }
+
+/// The distance of two names takes time and room for the letters of both.
+#[test]
+fn a_name_that_nobody_types_is_near_no_other() {
+    let long = "a".repeat(400);
+    assert_eq!(nearest_name(&long, ["b", &long].into_iter()), Some(long.as_str()));
+    let longer = "a".repeat(401);
+    assert_eq!(nearest_name(&longer, [longer.as_str()].into_iter()), None);
+    assert_eq!(nearest_name(&long, [longer.as_str()].into_iter()), None);
+}

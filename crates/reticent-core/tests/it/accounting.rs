@@ -349,6 +349,8 @@ fn the_ends_of_the_range_stay_safe() {
     assert!(mu_of_pure_up(epsilon(smallest)).get() > smallest);
     assert!(mu_of_pure_up(epsilon(largest)).get() > 2e154);
     assert!(PureLoss::ZERO.checked_add(epsilon(largest)).expect("fits").checked_add(epsilon(largest)).is_none());
+    assert!(PureLoss::of_times(epsilon(largest), 2).is_none());
+    assert_eq!(PureLoss::of_times(epsilon(largest), 0), Some(PureLoss::ZERO));
     assert!(compose_up([]).is_none() && compose_up([mu(largest)]).is_none());
 }
 
@@ -452,6 +454,22 @@ proptest! {
         // Multiples of 2^-10 below 2^28 are exact floats: nothing may be lost or added.
         prop_assert!((sum * 1024.0 - exact).abs() < 0.5);
         prop_assert_eq!((sum * 1024.0).to_bits(), exact.to_bits());
+    }
+
+    /// The digits of epsilon as an integer, times the number, against those of the product: exact in 128 bits.
+    #[test]
+    fn a_pure_product_is_the_least_float_that_is_not_short(each in spread(1e-12, 10.0), times in 1u32..) {
+        let digits = |number: f64| (number.to_bits() & ((1 << 52) - 1) | 1 << 52, (number.to_bits() >> 52) as i32);
+        let is_short = |product: f64| {
+            let ((each, each_exponent), (product, exponent)) = (digits(each), digits(product));
+            let shift = exponent - each_exponent;
+            // Below a power of two the exponent is one less.
+            prop_assert!((-1..40).contains(&shift), "a product with a whole number");
+            Ok(u128::from(product) << (shift + 1) < (u128::from(each) * u128::from(times)) << 1)
+        };
+        let product = PureLoss::of_times(epsilon(each), times).expect("small").get();
+        prop_assert!(!is_short(product)?);
+        prop_assert!(is_short(product.next_down())?);
     }
 
     #[test]

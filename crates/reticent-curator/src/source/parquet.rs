@@ -10,6 +10,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Float64Array, RecordBatch};
@@ -28,10 +29,13 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::{SchemaDescriptor, Type};
 use reticent_core::record::RawValue;
 
+use super::parquet_footer::{self, DeclaredPage};
 use super::{RawRow, Role, SourceError, WantedColumn};
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 8192;
+/// A page is decompressed whole; writers end one at about a megabyte. A file may ask for 2 GiB, for each of its columns.
+const PAGE_BYTES_MAX: i64 = 256 << 20;
 
 /// A Parquet table whose footer is read.
 pub(crate) struct ParquetTable {
@@ -48,8 +52,15 @@ pub(crate) struct ParquetTable {
 impl ParquetTable {
     /// Reads the footer.
     pub(crate) fn new(path: &Path, file: File, bytes_total: u64) -> Result<Self, SourceError> {
+        let failed = |source| SourceError::Io { path: path.to_owned(), source };
+        if !parquet_footer::is_plausible(&file).map_err(failed)? {
+            return Err(SourceError::Damaged { path: path.to_owned(), format: "Parquet", reason: None });
+        }
         let read_footer = || {
             let footer = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+            if footer.file_metadata().num_rows() < 0 || footer.row_groups().iter().any(|group| group.num_rows() < 0) {
+                return Err(ParquetError::General("it has less than no rows".to_owned()));
+            }
             let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
             let declared = ArrowReaderMetadata::try_new(Arc::new(footer.clone()), options)?;
             Ok((declared, read_text_as_bytes(&footer)?))
@@ -125,7 +136,9 @@ impl ParquetTable {
         let mut projected: Vec<usize> = slots.iter().map(|(column, _)| *column).collect();
         projected.sort_unstable();
         projected.dedup();
-        Ok(BatchReader { path: self.path.clone(), slots, projected, reader })
+        let declared = self.metadata.metadata().row_groups().iter();
+        let rows_left = declared.fold(0u64, |rows, group| rows.saturating_add(group.num_rows().unsigned_abs()));
+        Ok(BatchReader { path: self.path.clone(), file: self.file.clone(), slots, projected, rows_left, reader })
     }
 
     /// Which part of the file so many rows are.
@@ -174,18 +187,27 @@ impl ParquetTable {
 /// Decodes some columns from beginning to end.
 pub(super) struct BatchReader {
     path: PathBuf,
+    file: SharedFile,
     slots: Vec<(usize, Conversion)>,
     /// Columns of a decoded batch, by their place in the file.
     projected: Vec<usize>,
+    /// Rows that the footer declares and that have not come yet.
+    rows_left: u64,
     reader: ParquetRecordBatchReader,
 }
 
 impl BatchReader {
     /// The next rows: their number, and a column for each raw value.
     pub(super) fn next(&mut self) -> Result<Option<(usize, Vec<BatchColumn>)>, SourceError> {
-        let Self { path, slots, projected, reader } = self;
+        let Self { path, file, slots, projected, rows_left, reader } = self;
         let decode = || -> Result<Option<(usize, Vec<BatchColumn>)>, ParquetError> {
-            let Some(batch) = reader.next().transpose()? else { return Ok(None) };
+            let Some(batch) = reader.next().transpose()? else {
+                // The decoder takes the last page for the end.
+                return if *rows_left == 0 { Ok(None) } else { Err(ParquetError::EOF("rows are missing".to_owned())) };
+            };
+            *rows_left = rows_left
+                .checked_sub(batch.num_rows() as u64)
+                .ok_or_else(|| ParquetError::General("it has more rows than it declares".to_owned()))?;
             let convert = |(column, conversion): &(usize, Conversion)| {
                 let place = projected.binary_search(column).expect("every slot's column is projected");
                 conversion.convert(&batch, place)
@@ -193,7 +215,14 @@ impl BatchReader {
             let columns = slots.iter().map(convert).collect::<Result<Vec<BatchColumn>, ArrowError>>()?;
             Ok(Some((batch.num_rows(), columns)))
         };
-        without_panic(decode).map_err(|error| decoder_failure(path, error))
+        without_panic(decode).map_err(|error| {
+            if file.has_large_page.load(Ordering::Relaxed) {
+                let (found, remedy) =
+                    ("a Parquet file with a page of more than 256 MiB", "write it anew with smaller pages");
+                return SourceError::Unsupported { path: path.clone(), found, remedy };
+            }
+            decoder_failure(path, error)
+        })
     }
 }
 
@@ -202,11 +231,13 @@ impl BatchReader {
 pub(super) struct SharedFile {
     /// Whoever has it may move its position.
     file: Arc<Mutex<File>>,
+    /// Whether a page was refused for its size: the decoder does not hand the reason on.
+    has_large_page: Arc<AtomicBool>,
 }
 
 impl SharedFile {
     fn new(file: File) -> Self {
-        Self { file: Arc::new(Mutex::new(file)) }
+        Self { file: Arc::new(Mutex::new(file)), has_large_page: Arc::default() }
     }
 
     fn read_at(&self, start: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -228,24 +259,43 @@ impl ChunkReader for SharedFile {
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         // Used for the headers of pages, which are short.
-        Ok(BufReader::with_capacity(1024, FilePlace { file: self.clone(), place: start }))
+        Ok(BufReader::with_capacity(1024, FilePlace { file: self.clone(), place: start, is_at_start: true }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        // Room is made before anything is read, whatever the header of the page says.
+        if length as u64 > PAGE_BYTES_MAX.unsigned_abs() {
+            self.has_large_page.store(true, Ordering::Relaxed);
+        }
+        if length as u64 > Length::len(self).saturating_sub(start).min(PAGE_BYTES_MAX.unsigned_abs()) {
+            return Err(ParquetError::EOF("a page is longer than the file".to_owned()));
+        }
         self.file.lock().unwrap_or_else(PoisonError::into_inner).get_bytes(start, length)
     }
 }
 
 /// A reader with a place of its own in a shared file.
+///
+/// What is read here begins with the header of a page: data are read by [`ChunkReader::get_bytes`].
 pub(super) struct FilePlace {
     file: SharedFile,
     place: u64,
+    is_at_start: bool,
 }
 
 impl Read for FilePlace {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(self.place, buffer)?;
         self.place += count as u64;
+        if std::mem::take(&mut self.is_at_start) {
+            let page = DeclaredPage::of(&buffer[..count]);
+            if page.bytes > PAGE_BYTES_MAX {
+                self.file.has_large_page.store(true, Ordering::Relaxed);
+            }
+            if page.bytes > PAGE_BYTES_MAX || page.dictionary_entries > page.bytes {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a page declares more than it can have"));
+            }
+        }
         Ok(count)
     }
 }

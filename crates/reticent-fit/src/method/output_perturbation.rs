@@ -56,14 +56,14 @@ impl Method for OutputPerturbation {
 fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let rows_changed = match claim.relation.adjacency {
-        Adjacency::AddRemove | Adjacency::Label => schema.privacy().unit.rows_max(),
-        Adjacency::Replace => 2 * schema.privacy().unit.rows_max(),
+        Adjacency::AddRemove | Adjacency::Label => f64::from(schema.privacy().unit.rows_max()),
+        Adjacency::Replace => 2.0 * f64::from(schema.privacy().unit.rows_max()),
         Adjacency::Party => {
             return Err(PlanError::Adjacency { method: NAME, relation: claim.relation.clone() });
         }
     };
     let default_l2 = match schema.privacy().rows {
-        Some(units) => default_ridge(units as f64, claim.mu / f64::from(rows_changed)),
+        Some(units) => default_ridge(units as f64, claim.mu / rows_changed),
         None if checked.has_l2() => 1.0,
         None => {
             return Err(PlanError::Parameter(format!(
