@@ -36,7 +36,7 @@ enum Size {
     Long,
 }
 
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 9] = [
     Check {
         name: "replay",
         promise: "a neighbour changes nothing but answers, and those by no more than was declared",
@@ -50,6 +50,7 @@ const CHECKS: [Check; 8] = [
         promise: "whatever fails, no charge that returned is lost and no limit passed",
         run: ledger,
     },
+    Check { name: "hostile", promise: "a hostile file is read or refused, within bounded memory", run: hostile },
     Check { name: "mutants", promise: "a classic mistake turns a test red", run: mutants },
     Check { name: "memory", promise: "the code that the compiler cannot check does as it says", run: memory },
     Check { name: "supply", promise: "dependencies are licensed, chosen and built reproducibly", run: supply },
@@ -93,6 +94,17 @@ fn replay(size: Size) -> Result<Vec<String>, String> {
     let figures: Vec<String> =
         told.lines().filter(|line| line.contains(" pairs, ") && line.contains(" draws, ")).map(str::to_owned).collect();
     if figures.is_empty() { Err("nothing was replayed".to_owned()) } else { Ok(figures) }
+}
+
+fn hostile(size: Size) -> Result<Vec<String>, String> {
+    let kept = passed(&cargo("hostile", &["test", "--workspace", "--locked", "--test", "hostile"], &[])?)?;
+    let bombs = passed(&cargo("bombs", &["test", "--workspace", "--locked", "--test", "it", "bombs"], &[])?)?;
+    let mut figures = vec![format!("kept inputs: {kept}"), format!("absurd sizes: {bombs}")];
+    if size == Size::Long {
+        let told = xtask("fuzz", &["fuzz", "--minutes", "10"])?;
+        figures.extend(told.lines().filter(|line| line.starts_with("| ")).skip(1).map(|line| line.replace('|', " ")));
+    }
+    Ok(figures)
 }
 
 fn samplers(size: Size) -> Result<Vec<String>, String> {

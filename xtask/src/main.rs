@@ -1,8 +1,9 @@
-//! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`, `cargo xtask
-//! assure`, `cargo xtask mutants`.
+//! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`, `cargo xtask assure`, `cargo xtask
+//! mutants`, `cargo xtask fuzz`.
 
 mod assure;
 mod bench;
+mod fuzz;
 mod mutants;
 mod study;
 mod test;
@@ -30,6 +31,8 @@ enum Chore {
     Assure(assure::AssureArguments),
     /// Mistakes that must turn a test red, made one at a time in a copy of the repository
     Mutants(mutants::MutantsArguments),
+    /// Hostile files of every kind, made up for some minutes each; needs a nightly compiler
+    Fuzz(fuzz::FuzzArguments),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Assure(arguments) => assure::run(&arguments),
         Chore::Mutants(arguments) => mutants::run(&arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

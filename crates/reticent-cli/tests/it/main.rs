@@ -8,6 +8,7 @@ mod bombs;
 mod demo;
 mod evaluate;
 mod fit;
+mod kept_inputs;
 mod leaks;
 mod ledger;
 mod memory;

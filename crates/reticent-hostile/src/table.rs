@@ -1,0 +1,148 @@
+//! A table file read in both ways, row by row and straight to codes: the two agree, in rows and in refusals.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
+use reticent_core::encoding::{Coding, LATTICE_NORM_MAX};
+use reticent_core::record::Label;
+use reticent_core::schema::{Schema, TargetKind};
+use reticent_curator::draft::{DraftOptions, draft_schema};
+use reticent_curator::identified_rows::{Columns, IdentifiedRows};
+use reticent_curator::public_table::PublicTable;
+use reticent_curator::source::{Need, SourceError, TableSource};
+use tempfile::NamedTempFile;
+
+/// A file with these bytes.
+pub(crate) fn file(bytes: &[u8]) -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("a folder for temporary files");
+    file.write_all(bytes).expect("room for a temporary file");
+    file
+}
+
+pub(crate) fn schema(text: &str) -> Schema {
+    Schema::from_text(text).unwrap_or_else(|problems| panic!("a schema of these targets: {problems}"))
+}
+
+/// The schemas that tables are read by; the first byte of an input chooses one. Together they have every kind of column,
+/// target, unit and header.
+pub(crate) fn schemas() -> &'static [Schema] {
+    static SCHEMAS: OnceLock<Vec<Schema>> = OnceLock::new();
+    SCHEMAS.get_or_init(make_schemas)
+}
+
+fn make_schemas() -> Vec<Schema> {
+    const FEATURES: &str = "a = { bounds = [-10, 10], missing = 7 }\nb = { bounds = [0, 1000000] }\n\
+                            c = { bounds = [0, 100], log = false }\n\
+                            job = { categories = [\"clerk\", \"cook\", 1], missing = \"cook\" }\n";
+    const NAMES: &str = "columns = [\"c\", \"unused\", \"job\", \"a\", \"person\", \"y\", \"b\"]";
+    let unit = "{ column = \"person\", rows_max = 2 }";
+    let classes = "classes = [\"no\", [\"yes\", 1]]";
+    let of = |unit: &str, table: &str, target: &str| {
+        schema(&format!(
+            "[privacy]\nunit = {unit}\nadjacency = \"add-remove\"\n[table]\n{table}\n[target]\ncolumn = \"y\"\n{target}\n\
+             [features]\n{FEATURES}"
+        ))
+    };
+    vec![
+        of("\"row\"", "", classes),
+        of(unit, "", classes),
+        of(unit, "delimiter = \";\"", "bounds = [-1, 1]"),
+        of("\"row\"", &format!("header = false\n{NAMES}"), "classes = [\"a\", \"b\", \"c\"]"),
+        of(unit, &format!("header = false\n{NAMES}\ndelimiter = \" \"\nmissing = [\"\", \"7\"]"), "bounds = [0, 1e9]"),
+        of(unit, &format!("header = true\n{NAMES}\ndelimiter = \"\\t\""), classes),
+    ]
+}
+
+/// Codes and labels, row after row.
+type Codes = (Vec<u16>, Vec<CodedLabel>);
+
+/// Reads a table row by row and straight to codes.
+pub(crate) fn compare(path: &Path, schema: &Schema) {
+    let by_rows = by_rows(path, schema).map_err(|error| error.to_string());
+    let by_codes = by_codes(path, schema).map_err(|error| error.to_string());
+    assert!(by_rows == by_codes, "row by row and straight to codes differ: {:?} {:?}", by_rows.err(), by_codes.err());
+}
+
+/// Reads a table in every way that a command reads one: private, public, and with an id.
+pub(crate) fn read_in_every_way(path: &Path, schema: &Schema) {
+    compare(path, schema);
+    if let Ok(source) = TableSource::open(path, schema, Need::FeaturesAndTargetOfPublicRows)
+        && let Ok(table) = PublicTable::read(source, schema, &mut |_| {})
+    {
+        assert!(table.rows().all(|(columns, _)| columns.iter().all(|column| column.is_finite())), "cells are finite");
+        assert!(table.labelled().all(|(_, label)| label.is_finite()), "labels are finite");
+    }
+    if let Ok(source) = TableSource::open_with_ids(path, schema, Need::Features, "person")
+        && let Ok(rows) = IdentifiedRows::read(source, schema, Columns::UnitScaled, &mut |_| {})
+    {
+        assert_eq!(rows.ids.len(), rows.features.rows(), "one id a row");
+        assert!(rows.features.values.iter().all(|value| (-1.0..=1.0).contains(value)), "columns are within their unit");
+    }
+}
+
+/// Drafts schemas of a table as if it were private, and as if it were public.
+pub(crate) fn draft(path: &Path) {
+    for (public, header) in [(false, None), (true, Some(true)), (true, Some(false))] {
+        for target in [None, Some("y".to_owned())] {
+            let complete = public && target.is_some();
+            let options = DraftOptions { target, public, header, delimiter: None };
+            let Ok(text) = draft_schema(path, &options) else { continue };
+            if let Err(problems) = Schema::from_text(&text) {
+                // What a person has to fill in is wrong; a draft that is wrong as TOML is a mistake here.
+                assert!(
+                    problems.0.iter().all(|problem| !problem.message.starts_with("this is not TOML")),
+                    "{problems}\n{text}"
+                );
+                let open = text.contains("fill in") || text.contains("# ");
+                assert!(!complete || open, "a complete draft is wrong: {problems}\n{text}");
+            }
+        }
+    }
+}
+
+fn by_rows(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
+    let coding = Coding::of(schema);
+    let unit = &schema.privacy().unit;
+    let (mut codes, mut labels) = (Vec::new(), Vec::new());
+    let mut rows_of_unit: HashMap<Vec<u8>, u32> = HashMap::new();
+    TableSource::open(path, schema, Need::FeaturesAndTarget)?.for_each_row(&mut |_| {}, &mut |row| {
+        // Rows without a key have no usable label, and count as one unit.
+        let rows = rows_of_unit.entry(row.unit.unwrap_or_default().to_vec()).or_insert(0);
+        *rows += 1;
+        if *rows <= unit.rows_max() || *unit == PrivacyUnit::Row {
+            let start = codes.len();
+            codes.resize(start + coding.slots(), 0);
+            coding.encode_cells(row.cells, &mut codes[start..]);
+            labels.push(code_of(&schema.target().kind, row.label));
+        }
+    })?;
+    Ok((codes, labels))
+}
+
+fn by_codes(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
+    let (mut codes, mut labels) = (Vec::new(), Vec::new());
+    let source = TableSource::open(path, schema, Need::FeaturesAndTarget)?;
+    source.for_each_coded(schema, &mut |_| {}, &mut |rows| -> Result<(), SourceError> {
+        codes.extend_from_slice(rows.codes);
+        labels.extend_from_slice(rows.labels);
+        Ok(())
+    })?;
+    Ok((codes, labels))
+}
+
+/// The code of a label, written down once more: a class by its place, a number by its place between the bounds.
+fn code_of(target: &TargetKind, label: Label) -> CodedLabel {
+    match (label, target) {
+        (Label::Class(class), TargetKind::Classes(_)) => class as CodedLabel,
+        (Label::Value(value), TargetKind::Bounds { low, high }) => {
+            let full = f64::from(LATTICE_NORM_MAX);
+            (((value - low) / (high - low) * 2.0 - 1.0) * full).round().clamp(-full, full) as CodedLabel
+        }
+        (Label::Class(_) | Label::Value(_), _) => panic!("a label of another kind than the target"),
+        (Label::Unusable, _) => UNUSABLE_LABEL,
+    }
+}

@@ -1,0 +1,89 @@
+//! A weights file that another organisation sent: read, written, and answered from labels.
+
+use std::collections::BTreeMap;
+
+use reticent_core::label_query::WeightList;
+use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
+use reticent_core::query::SumQuery;
+use reticent_core::schema::Schema;
+use reticent_core::session::Session;
+use reticent_core::units::{Delta, Epsilon, MuSquared};
+use reticent_curator::label_engine::LabelEngine;
+use reticent_curator::label_measure::{LabelTerms, plan};
+use reticent_curator::source::{Need, TableSource};
+use reticent_curator::weights_file::{read_weights, write_weights};
+
+use crate::table::{file, schema};
+
+/// The file.
+pub(crate) fn run(input: &[u8]) {
+    let weights = file(input);
+    let Ok(list) = read_weights(weights.path(), &mut |_| {}) else { return };
+    reads_back(&list);
+    for target in ["classes = [\"no\", \"yes\"]", "classes = [\"a\", \"b\", \"c\"]", "bounds = [-5, 5]"] {
+        answer(&list, &label_schema(target));
+    }
+}
+
+fn reads_back(list: &WeightList) {
+    let mut text = Vec::new();
+    write_weights(list, "a comment", &mut text).expect("memory is written");
+    let file = file(&text);
+    let again = read_weights(file.path(), &mut |_| {});
+    let again = again.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&text)));
+    assert!(again.ids() == list.ids() && again.matrix() == list.matrix(), "another list");
+}
+
+/// A schema of labels alone, with some features for who has them.
+pub(crate) fn label_schema(target: &str) -> Schema {
+    schema(&format!(
+        "[privacy]\nunit = {{ column = \"person\", rows_max = 2 }}\nadjacency = \"label\"\nrows_max = 1000\n[target]\n\
+         column = \"y\"\n{target}\n[features]\na = {{ bounds = [-10, 10] }}\njob = {{ categories = [\"clerk\", \"cook\"] }}\n"
+    ))
+}
+
+/// Rows that some lists are about.
+pub(crate) const LABELS: &[u8] =
+    b"id,person,y,a,job\n1,p,yes,3,clerk\n2,p,no,-3,cook\n3,q,1,0.5,x\n4,,b,9,clerk\n5,r,c,,cook\nx,s,yes,1,clerk\n";
+
+/// What the label holder does.
+fn answer(list: &WeightList, schema: &Schema) {
+    let terms = LabelTerms {
+        schema,
+        id_column: "id",
+        unmatched: None,
+        epsilon: Epsilon::new(1.0).expect("above 0"),
+        delta: Delta::new(1e-6).expect("between 0 and 1"),
+        data: "labels.csv",
+    };
+    let Ok(planned) = plan(list, &terms) else { return };
+    let labels = file(LABELS);
+    let source = TableSource::open_with_ids(labels.path(), schema, Need::FeaturesAndTarget, "id").expect("a table");
+    let engine = LabelEngine::join(source, schema, list, 0, &mut |_| {}).expect("a whole table");
+    let mut ledger =
+        AccountInMemory(Account { budget: None, spent: BTreeMap::from([(schema.relation(), MuSquared::ZERO)]) });
+    let question = SumQuery::of_matrix(planned.shape.clone(), list.matrix().clone()).expect("the shape of the matrix");
+    let request = Request {
+        purpose: "walr measure".to_owned(),
+        data: terms.data.to_owned(),
+        schema: schema.fingerprint(),
+        releases: vec![planned],
+    };
+    let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("a promised relation");
+    let grant = session.pay(&request).expect("no limit").pop().expect("one release was asked for");
+    let released = session.release(grant, &question).expect("the engine of this list");
+    assert_eq!(released.integers.len(), question.shape().coordinates() as usize, "one number a question");
+}
+
+/// The rules of a ledger, for one run.
+pub(crate) struct AccountInMemory(pub(crate) Account);
+
+impl LedgerStore for AccountInMemory {
+    fn account(&self) -> Result<Account, LedgerError> {
+        Ok(self.0.clone())
+    }
+
+    fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
+        Ok(self.0.book(request)?)
+    }
+}
