@@ -194,7 +194,7 @@ fn memory(size: Size) -> Result<Vec<String>, String> {
         let target = "x86_64-unknown-linux-gnu";
         let sanitized =
             ["test", "--locked", "--target", target, "--package", "reticent-curator", "--test", "it", "kernel::"];
-        let told = nightly("sanitizer", "rust-src", &sanitized, &[("RUSTFLAGS", "-Zsanitizer=address")])?;
+        let told = nightly("sanitizer", "miri", &sanitized, &[("RUSTFLAGS", "-Zsanitizer=address")])?;
         figures.push(passed(&told)? + ", every kernel of this machine, under AddressSanitizer");
     }
     Ok(figures)

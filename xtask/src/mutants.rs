@@ -40,8 +40,18 @@ pub(crate) struct MutantsArguments {
 }
 
 /// Test binaries in the order in which survivors of their own killers meet them.
-const BINARIES: [&str; 9] =
-    ["core lib", "core it", "curator lib", "curator it", "fit replay", "fit lib", "core stat", "fit it", "xtask tidy"];
+const BINARIES: [&str; 10] = [
+    "core lib",
+    "core it",
+    "curator lib",
+    "curator it",
+    "fit replay",
+    "fit lib",
+    "curator faults",
+    "core stat",
+    "fit it",
+    "xtask tidy",
+];
 
 /// A mutant that hangs a test is noticed, too.
 const PATIENCE: Duration = Duration::from_secs(900);
