@@ -38,9 +38,10 @@ struct Target {
 }
 
 /// All targets, as in `reticent_hostile::TARGETS`.
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 9] = [
     Target { name: "csv", bytes_max: 4096, dictionary: Some("csv") },
     Target { name: "parquet", bytes_max: 16_384, dictionary: None },
+    Target { name: "libsvm", bytes_max: 4096, dictionary: Some("libsvm") },
     Target { name: "schema", bytes_max: 4096, dictionary: Some("schema") },
     Target { name: "model", bytes_max: 16_384, dictionary: Some("json") },
     Target { name: "votes", bytes_max: 2048, dictionary: Some("text") },

@@ -127,7 +127,7 @@ fn core_touches_no_file_no_thread_and_no_clock() {
 }
 
 /// Types that hold cells, labels, votes, keys or exact sums.
-const SECRETIVE: [&str; 25] = [
+const SECRETIVE: [&str; 32] = [
     "PartialSum",
     "RawValue",
     "Cell",
@@ -142,6 +142,13 @@ const SECRETIVE: [&str; 25] = [
     "TextCoder",
     "CodedBatch",
     "CsvRow",
+    "LibsvmRow",
+    "LibsvmTable",
+    "CompactRowMut",
+    "CompactBlock",
+    "ChosenCoordinates",
+    "RunningSum",
+    "LatticeRows",
     "Record",
     "RecordBlock",
     "CodedTable",

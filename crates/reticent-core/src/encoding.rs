@@ -10,8 +10,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::compact_row::{CompactLayout, truncated};
 use crate::record::Cell;
-use crate::schema::{Feature, FeatureKind, Schema};
+use crate::schema::{Feature, FeatureKind, OTHER, Schema};
 
 /// Largest code of a numeric slot: bounds `[low, high]` map onto `0..=CODE_MAX`.
 pub const CODE_MAX: u16 = 32_767;
@@ -37,7 +38,8 @@ pub enum Column {
         /// Position of the feature in the schema.
         feature: usize,
     },
-    /// 1 where a categorical feature has this category, else 0. Category 0 is the public "other".
+    /// 1 where a categorical feature has this category, else 0. Category 0 is the public "other", of a hashed feature a missing
+    /// value.
     Category {
         /// Position of the feature in the schema.
         feature: usize,
@@ -154,16 +156,26 @@ impl Coding {
                 }
             }
             FeatureKind::Categorical { categories, .. } => {
-                let first_column = self.columns.len();
-                self.slots.push(Slot::Category { feature, first_column, categories: categories.len() + 1 });
-                let spellings = std::iter::once("other").chain(categories.iter().map(String::as_str));
-                for (category, spelling) in spellings.enumerate() {
-                    let category = u16::try_from(category).expect("a schema caps the categories of a feature");
-                    self.columns.push(Column::Category { feature, category });
-                    self.names.push(format!("{}={spelling}", declared.name));
-                }
+                let spellings = std::iter::once(OTHER).chain(categories.iter().map(String::as_str));
+                self.append_block(feature, spellings.map(|spelling| format!("{}={spelling}", declared.name)));
+            }
+            FeatureKind::Hashed { buckets } => {
+                let missing = std::iter::once(format!("{}=missing", declared.name));
+                let named = (1..=*buckets).map(|bucket| format!("{}=#{bucket}", declared.name));
+                self.append_block(feature, missing.chain(named));
             }
         }
+    }
+
+    /// One column a category.
+    fn append_block(&mut self, feature: usize, names: impl Iterator<Item = String>) {
+        let first_column = self.columns.len();
+        for (category, name) in names.enumerate() {
+            let category = u16::try_from(category).expect("a schema caps the categories of a feature");
+            self.columns.push(Column::Category { feature, category });
+            self.names.push(name);
+        }
+        self.slots.push(Slot::Category { feature, first_column, categories: self.columns.len() - first_column });
     }
 
     /// Number of codes a row.
@@ -323,6 +335,7 @@ pub struct Encoding {
     centre: Vec<f64>,
     scale: Vec<f64>,
     norm: NormRule,
+    layout: CompactLayout,
 }
 
 /// One row on the lattice: private. `x_j ≈ step · features[j]`, never larger in magnitude.
@@ -356,7 +369,8 @@ impl Encoding {
         if let NormRule::Clip(bound) = norm {
             assert!(bound.is_finite() && bound > 0.0, "a clip bound is above zero");
         }
-        Self { coding, centre, scale, norm }
+        let layout = CompactLayout::of(&coding, &centre);
+        Self { coding, centre, scale, norm, layout }
     }
 
     /// The largest norm that any row can have under this encoding, by the schema alone: clipping at it changes nothing.
@@ -406,6 +420,12 @@ impl Encoding {
         &self.scale
     }
 
+    /// Which columns a row needs no place for.
+    #[must_use]
+    pub fn layout(&self) -> &CompactLayout {
+        &self.layout
+    }
+
     /// The norm rule.
     #[must_use]
     pub fn norm(&self) -> NormRule {
@@ -432,6 +452,9 @@ impl Encoding {
 
     /// Puts one coded row on the lattice. `scratch` and `features` have one place a column; returns the row's step.
     ///
+    /// This is the definition, with all columns. Engines keep rows as [`Encoding::encode_compact`] writes them, which equals this,
+    /// integer for integer.
+    ///
     /// Truncation is toward zero, so it never lengthens a row; the norm is checked again in integers all the same, because
     /// the division before it is floating point.
     pub fn encode_codes(&self, codes: &[u16], scratch: &mut [f64], features: &mut [i16]) -> f32 {
@@ -441,7 +464,16 @@ impl Encoding {
             *value = scale * (*value - centre);
             square += *value * *value;
         }
-        let length = square.sqrt();
+        let (steps_per_unit, step) = self.steps_per_unit(square.sqrt());
+        for (feature, value) in features.iter_mut().zip(scratch) {
+            *feature = truncated(*value * steps_per_unit);
+        }
+        shrink_to_norm(features);
+        step
+    }
+
+    /// Lattice steps in a unit of the encoded columns of a row of this length, and the row's step.
+    pub(crate) fn steps_per_unit(&self, length: f64) -> (f64, f32) {
         let full = f64::from(LATTICE_NORM_MAX);
         let (steps_per_unit, step) = match self.norm {
             NormRule::Clip(bound) => (full / length.max(bound), bound / full),
@@ -449,12 +481,7 @@ impl Encoding {
             NormRule::OwnNorm if length > 0.0 => (full / length, length / full),
             NormRule::OwnNorm => (0.0, 1.0 / full),
         };
-        for (feature, value) in features.iter_mut().zip(scratch) {
-            // `as` truncates toward zero and saturates; the clamp keeps i16::MIN out.
-            *feature = (*value * steps_per_unit).clamp(-full, full) as i16;
-        }
-        shrink_to_norm(features);
-        step as f32
+        (steps_per_unit, step as f32)
     }
 }
 

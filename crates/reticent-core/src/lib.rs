@@ -18,6 +18,7 @@ pub mod units;
 pub mod adjacency;
 pub mod schema;
 
+pub mod compact_row;
 pub mod contribution;
 pub mod encoding;
 pub mod label_query;

@@ -13,7 +13,8 @@
 //! | a spelling of missing, NaN | `missing` | `missing` | unusable | unusable |
 //! | anything else, not UTF-8 included | `missing` | "other" | unusable | unusable |
 //!
-//! A declared category or class wins over the same text in `table.missing`.
+//! A declared category or class wins over the same text in `table.missing`. A hashed feature makes "missing" of a spelling of
+//! missing or a typed NaN, and a bucket of everything else ([`hash_bucket`]).
 //!
 //! The same table must read alike from a text file and from a typed one. So text is compared with a declared spelling
 //! as it stands; failing that as a number (`1`, `1.0`, `+1` and a typed 1 are one value; `01` is not a number but a
@@ -23,6 +24,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
 
 use crate::schema::{FeatureKind, Schema, TargetKind, number_spelling};
 
@@ -44,7 +47,8 @@ pub enum RawValue<'a> {
 pub enum Cell {
     /// A finite number within the feature's bounds.
     Number(f64),
-    /// 0 for "other", otherwise 1 plus the place in the declared list.
+    /// 0 for "other", otherwise 1 plus the place in the declared list; 0 for a missing value of a hashed feature, otherwise its
+    /// bucket.
     Category(u32),
 }
 
@@ -99,7 +103,9 @@ impl FeatureReader {
     pub fn bounds_of_plain_numbers(&self) -> Option<(f64, f64)> {
         match self.kind {
             FeatureReaderKind::Numeric { low, high, .. } if !self.missing.any_number => Some((low, high)),
-            FeatureReaderKind::Numeric { .. } | FeatureReaderKind::Categorical { .. } => None,
+            FeatureReaderKind::Numeric { .. }
+            | FeatureReaderKind::Categorical { .. }
+            | FeatureReaderKind::Hashed { .. } => None,
         }
     }
 
@@ -116,6 +122,10 @@ impl FeatureReader {
                     return Cell::Category(index);
                 }
                 Cell::Category(if self.missing.is_missing(raw) { *missing } else { 0 })
+            }
+            FeatureReaderKind::Hashed { buckets } => {
+                let raw = raw.trimmed();
+                Cell::Category(if self.missing.is_missing(raw) { 0 } else { raw.hash_bucket(*buckets) })
             }
         }
     }
@@ -140,6 +150,7 @@ impl TargetReader {
 enum FeatureReaderKind {
     Numeric { low: f64, high: f64, missing: f64 },
     Categorical { categories: Spellings, missing: u32 },
+    Hashed { buckets: u32 },
 }
 
 enum TargetReaderKind {
@@ -157,6 +168,9 @@ impl From<&FeatureKind> for FeatureReaderKind {
                 let indexed = categories.iter().map(String::as_str).zip(1..);
                 let missing = u32::try_from(*missing).expect("a schema has at most 100,000 encoded columns");
                 Self::Categorical { categories: Spellings::new(indexed, BooleanNumbers::Alike), missing }
+            }
+            FeatureKind::Hashed { buckets } => {
+                Self::Hashed { buckets: u32::try_from(*buckets).expect("a schema has at most 100,000 encoded columns") }
             }
         }
     }
@@ -176,7 +190,33 @@ impl From<&TargetKind> for TargetReaderKind {
     }
 }
 
+/// The bucket of a value, from 1: one more than the first eight bytes of its SHA-256, as a little-endian number, modulo the
+/// number of buckets. Every machine and language finds the same.
+#[must_use]
+pub fn hash_bucket(value: &[u8], buckets: u32) -> u32 {
+    let digest = Sha256::digest(value);
+    let first = digest.first_chunk().expect("a digest has 32 bytes");
+    let place = u64::from_le_bytes(*first) % u64::from(buckets.max(1));
+    1 + u32::try_from(place).expect("below the number of buckets")
+}
+
 impl RawValue<'_> {
+    /// [`hash_bucket`] of the value's text, numbers and booleans in their plainest spelling: `1`, `1.0` and a typed true are one
+    /// value, `01` is a code and another.
+    fn hash_bucket(self, buckets: u32) -> u32 {
+        let number = match self {
+            Self::Missing => return 0,
+            Self::Number(number) => Some(number),
+            Self::Boolean(boolean) => Some(f64::from(boolean)),
+            Self::Text(text) => parse_number_not_code(text).or_else(|| parse_boolean(text).map(f64::from)),
+        };
+        match (number, self) {
+            (Some(number), _) => hash_bucket(number_spelling(number + 0.0).as_bytes(), buckets),
+            (None, Self::Text(text)) => hash_bucket(text, buckets),
+            (None, Self::Missing | Self::Number(_) | Self::Boolean(_)) => unreachable!("only a text may be no number"),
+        }
+    }
+
     fn trimmed(self) -> Self {
         match self {
             Self::Text(text) => Self::Text(text.trim_ascii()),

@@ -59,6 +59,9 @@ pub struct Privacy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableFormat {
+    /// What the lines of a text file are.
+    #[serde(default, skip_serializing_if = "TextFormat::is_default")]
+    pub format: TextFormat,
     /// Whether the first line names the columns.
     pub header: bool,
     /// The file's columns in order. `None`: taken from the header.
@@ -68,6 +71,36 @@ pub struct TableFormat {
     /// Spellings of a missing value.
     pub missing: Vec<String>,
 }
+
+/// What the lines of a text file are. A file that is not text says itself what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TextFormat {
+    /// Values between delimiters.
+    #[default]
+    Delimited,
+    /// A label, then `index:value` for each value that is not 0: the format of libsvm and svmlight. The names of features are
+    /// the indices, and the only privacy unit besides the row is [`LIBSVM_GROUP`].
+    Libsvm,
+}
+
+impl TextFormat {
+    const ALL: [Self; 2] = [Self::Delimited, Self::Libsvm];
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Delimited => "delimited",
+            Self::Libsvm => "libsvm",
+        }
+    }
+}
+
+/// Name of the group in a libsvm file, which svmlight writes as `qid:7`.
+pub const LIBSVM_GROUP: &str = "qid";
 
 /// The column that is predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +168,12 @@ pub enum FeatureKind {
         categories: Vec<String>,
         /// Index that a missing value becomes: 0 for "other", otherwise 1 plus the place in the list.
         missing: usize,
+    },
+    /// One of so many values that nobody lists them: each stands in the bucket that its hash names
+    /// ([`crate::record::hash_bucket`]). Index 0 is a missing value; the buckets are `1..=buckets`.
+    Hashed {
+        /// Their number, at least 2.
+        buckets: usize,
     },
 }
 
@@ -268,7 +307,13 @@ impl From<Schema> for SchemaParts {
 
 impl Default for TableFormat {
     fn default() -> Self {
-        Self { header: true, columns: None, delimiter: b',', missing: MISSING_DEFAULT.map(str::to_owned).to_vec() }
+        Self {
+            format: TextFormat::default(),
+            header: true,
+            columns: None,
+            delimiter: b',',
+            missing: MISSING_DEFAULT.map(str::to_owned).to_vec(),
+        }
     }
 }
 
@@ -285,12 +330,14 @@ impl FeatureKind {
         high - low >= LOG_SPAN
     }
 
-    /// Number of columns that the feature encodes to: 1 or 2 for a number, one per category and one for "other".
+    /// Number of columns that the feature encodes to: 1 or 2 for a number, one per category and one for "other", one per
+    /// bucket and one for a missing value.
     #[must_use]
     pub fn encoded_columns(&self) -> usize {
         match self {
             Self::Numeric { log, .. } => 1 + usize::from(*log),
             Self::Categorical { categories, .. } => 1 + categories.len(),
+            Self::Hashed { buckets } => 1 + buckets,
         }
     }
 }
@@ -395,6 +442,18 @@ impl Problems {
     }
 
     fn check_table(&mut self, table: &TableFormat) {
+        if table.format == TextFormat::Libsvm {
+            let usual = TableFormat::default();
+            for (key, is_usual) in [
+                ("header", table.header == usual.header),
+                ("columns", table.columns.is_none()),
+                ("delimiter", table.delimiter == usual.delimiter),
+            ] {
+                if !is_usual {
+                    self.add(format!("table.{key}"), "goes with delimited text; a libsvm file has none: delete it");
+                }
+            }
+        }
         if !table.delimiter.is_ascii()
             || table.delimiter.is_ascii_alphanumeric()
             || b"\"\r\n\0.+-".contains(&table.delimiter)
@@ -492,6 +551,27 @@ impl Problems {
                     self.add(format!("{place}.missing"), message);
                 }
             }
+            FeatureKind::Hashed { buckets } => {
+                if !(2..=CATEGORIES_MAX).contains(buckets) {
+                    let message = format!("is {buckets}; write a number between 2 and {CATEGORIES_MAX}");
+                    self.add(format!("{place}.hash_buckets"), message);
+                }
+            }
+        }
+    }
+
+    fn check_libsvm_names(&mut self, parts: &SchemaParts) {
+        for feature in &parts.features {
+            let index: Result<u64, _> = feature.name.parse();
+            if !index.is_ok_and(|index| index.to_string() == feature.name) {
+                let message =
+                    "is no index of a libsvm file; write a whole number such as 7, or a range such as \"1..123\"";
+                self.add(feature_place(&feature.name), message);
+            }
+        }
+        if parts.unit_column().is_some_and(|column| column != LIBSVM_GROUP) {
+            let message = format!("is not {LIBSVM_GROUP:?}, the only group that a libsvm file can name");
+            self.add("privacy.unit.column", message);
         }
     }
 
@@ -501,6 +581,9 @@ impl Problems {
             let message = "names no feature; add a line for each column to learn from, \
                            for example age = { bounds = [0, 100] }";
             self.add("features", message);
+        }
+        if parts.table.format == TextFormat::Libsvm {
+            self.check_libsvm_names(parts);
         }
         let mut names = HashSet::new();
         for feature in &parts.features {
@@ -607,7 +690,10 @@ impl Canonical {
     }
 
     fn table(&mut self, table: &TableFormat) {
-        self.choice(u8::from(table.header));
+        match table.format {
+            TextFormat::Delimited => self.choice(u8::from(table.header)),
+            TextFormat::Libsvm => self.choice(2),
+        }
         self.optional(table.columns.as_deref(), Self::texts);
         self.choice(table.delimiter);
         self.texts(&table.missing);
@@ -641,6 +727,10 @@ impl Canonical {
                 self.choice(1);
                 self.texts(categories);
                 self.count(*missing);
+            }
+            FeatureKind::Hashed { buckets } => {
+                self.choice(2);
+                self.count(*buckets);
             }
         }
     }

@@ -6,6 +6,7 @@
 //! Every pass is compiled for each set of [`Instructions`]; all give the same integers, because all but the slope is integer
 //! arithmetic without overflow, and the slope is single IEEE-754 operations in a fixed order.
 
+mod chosen;
 mod gradient;
 mod instructions;
 mod lanes;
@@ -14,12 +15,12 @@ mod slopes;
 mod softmax;
 
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::Loss;
 
 pub use instructions::Instructions;
 
-use crate::lattice::LatticeBlock;
+use crate::lattice::CompactBlock;
 use gradient::GradientPass;
+pub use gradient::GradientRule;
 use products::ProductPass;
 use softmax::SoftmaxPass;
 pub use softmax::SoftmaxSlopes;
@@ -35,34 +36,36 @@ pub const FLUSH_ROWS: usize = 32;
 /// Rows whose label is not 0 or 1 add nothing.
 ///
 /// # Panics
-/// When the block is not of whole rows, or totals and weights do not have its columns.
+/// When the parts of the block are not of the same rows, or totals and weights do not have its columns.
 pub fn add_gradient(
     instructions: Instructions,
-    loss: Loss,
+    rule: GradientRule,
     weights: &PassWeights,
-    block: &LatticeBlock<'_>,
+    block: &CompactBlock<'_>,
     totals: &mut [i64],
 ) {
     block.assert_whole();
-    assert_eq!((weights.weights().len(), totals.len()), (block.columns, block.columns), "one place a column");
-    instructions.gradient(&GradientPass { loss, weights, block: *block }, totals);
+    let columns = block.layout.columns();
+    assert_eq!((weights.weights().len(), totals.len()), (columns, columns), "one place a column");
+    instructions.gradient(&GradientPass { rule, weights, block: *block }, totals);
 }
 
 /// Adds slopes times row to `totals`, class after class, with one place a column each: see [`add_gradient`].
 ///
 /// # Panics
-/// When the block is not of whole rows, or totals and weights do not have its columns once a class.
+/// When the parts of the block are not of the same rows, or totals and weights do not have its columns once a class.
 pub fn add_softmax_gradient(
     instructions: Instructions,
     slopes: SoftmaxSlopes,
     weights: &PassWeights,
-    block: &LatticeBlock<'_>,
+    block: &CompactBlock<'_>,
     totals: &mut [i64],
 ) {
     block.assert_whole();
-    assert!(totals.len().is_multiple_of(block.columns), "one place a column and class");
+    let columns = block.layout.columns();
+    assert!(totals.len().is_multiple_of(columns), "one place a column and class");
     assert_eq!(weights.weights().len(), totals.len(), "one weight a place");
-    let classes = totals.len() / block.columns;
+    let classes = totals.len() / columns;
     instructions.softmax(&SoftmaxPass { classes, slopes, weights, block: *block }, totals);
 }
 

@@ -1,11 +1,7 @@
-//! A block of lattice rows, wherever it was read from, and the exact sum of a query over it.
+//! Blocks of lattice rows, wherever they were read from.
 
-use reticent_core::contribution::{CodedLabel, product_label};
-use reticent_core::encoding::LatticeRow;
-use reticent_core::query::{Map, SumQuery};
-use reticent_core::sum::PartialSum;
-
-use crate::kernel::{Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient};
+use reticent_core::compact_row::CompactLayout;
+use reticent_core::contribution::CodedLabel;
 
 /// Length of one lattice step of the rows of a block.
 #[derive(Clone, Copy)]
@@ -43,7 +39,8 @@ impl Steps<'_> {
     }
 }
 
-/// Lattice rows that lie one after another, with their labels: private. Each has a norm of at most 32767.
+/// Lattice rows that lie one after another, with their labels: private. Each has a norm of at most 32767, with its chosen
+/// coordinates where it is a part of a [`CompactBlock`].
 #[derive(Clone, Copy)]
 pub struct LatticeBlock<'a> {
     /// Coordinates of a row.
@@ -63,73 +60,76 @@ impl LatticeBlock<'_> {
             assert_eq!(steps.len(), self.labels.len(), "one step a row");
         }
     }
+}
 
-    /// The exact sum of a query that reads lattice rows: the same integers as core's scalar reference, row after row.
+/// Of each row of a block the one coordinate of every wide block of categories: private.
+#[derive(Clone, Copy)]
+pub struct ChosenCoordinates<'a> {
+    /// Wide blocks.
+    pub per_row: usize,
+    /// Row after row, the column of each coordinate.
+    pub columns: &'a [u32],
+    /// The coordinates.
+    pub values: &'a [i16],
+}
+
+impl ChosenCoordinates<'_> {
+    /// Those of some rows.
     ///
     /// # Panics
-    /// On a query that is answered without lattice rows, and when features and labels are not of the same rows.
-    pub fn sum(&self, query: &SumQuery) -> PartialSum {
-        let Self { columns, features, steps, labels } = *self;
-        self.assert_whole();
-        let instructions = Instructions::best();
-        assert!(labels.len() <= 1 << 16, "the products of a block fit 64 bits");
-        let mut sum = PartialSum::zero(query);
-        match *query.shape().map() {
-            Map::Gradient { loss, .. } => {
-                let mut totals = vec![0i64; columns];
-                add_gradient(instructions, loss, query.weights(), self, &mut totals);
-                sum.add_kernel_totals(&totals);
-            }
-            Map::SoftmaxGradient { classes, .. } | Map::BoundedSoftmaxGradient { classes, .. } => {
-                let bounded = matches!(query.shape().map(), Map::BoundedSoftmaxGradient { .. });
-                let slopes = if bounded { SoftmaxSlopes::Bounded } else { SoftmaxSlopes::Softmax };
-                let mut totals = vec![0i64; classes as usize * columns];
-                add_softmax_gradient(instructions, slopes, query.weights(), self, &mut totals);
-                sum.add_kernel_totals(&totals);
-            }
-            Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
-                let of_row = |(row, label): (usize, &CodedLabel)| product_label(target, *label, steps.of_row(row));
-                let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
-                let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
-                add_products(instructions, columns, features, &labels, &mut products);
-                // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
-                let multipliers = [diagonal, off_diagonal, cross, square].map(i64::from);
-                sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers));
-            }
-            Map::ClassCount { .. }
-            | Map::ClippedGradient { .. }
-            | Map::CorrectCount { .. }
-            | Map::LogLoss { .. }
-            | Map::ScoreHistogram { .. }
-            | Map::SquaredError => {
-                for (row, (features, label)) in features.chunks_exact(columns).zip(labels).enumerate() {
-                    sum.add_row(query, LatticeRow { features, step: steps.of_row(row) }, *label);
-                }
-            }
-            Map::Marginals { .. }
-            | Map::MatrixProduct { .. }
-            | Map::PartyVectors { .. }
-            | Map::PartyMinimum { .. }
-            | Map::Minimum(_) => unreachable!("answered without the lattice"),
-        }
-        sum
+    /// When there are no such rows.
+    #[must_use]
+    #[inline]
+    pub fn of_rows(&self, rows: std::ops::Range<usize>) -> Self {
+        let places = rows.start * self.per_row..rows.end * self.per_row;
+        Self { per_row: self.per_row, columns: &self.columns[places.clone()], values: &self.values[places] }
     }
 }
 
-/// Products times the multipliers of their blocks, blocks with multiplier 0 of the label left out.
-fn with_multipliers(products: &[i64], columns: usize, [diagonal, off_diagonal, cross, square]: [i64; 4]) -> Vec<i64> {
-    let mut products = products.iter().copied();
-    let mut totals = Vec::with_capacity(products.len());
-    for first in 0..columns {
-        totals.extend(products.by_ref().take(1).map(|product| product * diagonal));
-        totals.extend(products.by_ref().take(columns - first - 1).map(|product| product * off_diagonal));
+/// Lattice rows without the zeros of wide blocks: private.
+#[derive(Clone, Copy)]
+pub struct CompactBlock<'a> {
+    /// Which columns are where.
+    pub layout: &'a CompactLayout,
+    /// The packed columns.
+    pub packed: LatticeBlock<'a>,
+    /// The others.
+    pub chosen: ChosenCoordinates<'a>,
+}
+
+impl CompactBlock<'_> {
+    /// Rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.packed.labels.len()
     }
-    let with_label: Vec<i64> = products.by_ref().take(columns).collect();
-    if cross > 0 {
-        totals.extend(with_label.iter().map(|product| product * cross));
+
+    pub(crate) fn assert_whole(&self) {
+        self.packed.assert_whole();
+        assert_eq!(self.packed.columns, self.layout.packed().len(), "a block of the layout");
+        assert_eq!(self.chosen.per_row, self.layout.wide_blocks(), "a block of the layout");
+        assert_eq!(self.chosen.columns.len(), self.rows() * self.chosen.per_row, "the same number of each row");
+        assert_eq!(self.chosen.values.len(), self.chosen.columns.len(), "one column a coordinate");
     }
-    if square > 0 {
-        totals.extend(products.map(|product| product * square));
+
+    /// Writes whole rows, zeros included, for what has no compact form.
+    ///
+    /// # Panics
+    /// When `features` has not one place a column of every row.
+    pub fn expand(&self, features: &mut [i16]) {
+        self.assert_whole();
+        let columns = self.layout.columns();
+        assert_eq!(features.len(), columns * self.rows(), "one place a column");
+        features.fill(0);
+        for (row, features) in features.chunks_exact_mut(columns).enumerate() {
+            let packed = &self.packed.features[row * self.packed.columns..][..self.packed.columns];
+            for (column, value) in self.layout.packed().iter().zip(packed) {
+                features[*column as usize] = *value;
+            }
+            let chosen = self.chosen.of_rows(row..row + 1);
+            for (column, value) in chosen.columns.iter().zip(chosen.values) {
+                features[*column as usize] = *value;
+            }
+        }
     }
-    totals
 }

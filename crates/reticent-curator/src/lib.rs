@@ -18,12 +18,14 @@ pub mod memory_engine;
 mod minimiser;
 pub mod party_votes;
 pub mod public_table;
+pub mod running_sum;
 pub mod table;
 
 pub mod memory_ceiling;
 mod scratch_blocks;
 pub mod scratch_file;
 pub mod spilled_engine;
+mod spilled_lattice;
 pub mod spilled_table;
 
 pub mod identified_rows;

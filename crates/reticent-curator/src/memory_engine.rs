@@ -1,9 +1,11 @@
 //! Answers queries from a table in memory, with all threads.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::compact_row::CompactRowMut;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 use reticent_core::engine::{Engine, EngineError};
@@ -12,8 +14,9 @@ use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, SumQuery};
 use reticent_core::sum::PartialSum;
 
-use crate::lattice::{LatticeBlock, Steps};
+use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
 use crate::minimiser::{Labels, Problem, Rows, minimise};
+use crate::running_sum::RunningSum;
 use crate::table::CodedTable;
 
 /// A coded table with its latest lattice. Sums do not depend on the order of rows, the block size or the threads.
@@ -24,13 +27,15 @@ pub struct MemoryEngine {
     lattice: Mutex<Option<Arc<Lattice>>>,
 }
 
-/// Rows on the lattice: private.
+/// Rows on the lattice, without the zeros of wide blocks: private.
 struct Lattice {
     encoding: Arc<Encoding>,
-    columns: usize,
-    /// Row after row, one coordinate a column.
-    features: Vec<i16>,
+    /// Row after row, one coordinate a packed column.
+    packed: Vec<i16>,
     steps: RowSteps,
+    /// Row after row, one a wide block: the column, and the coordinate.
+    chosen_columns: Vec<u32>,
+    chosen: Vec<i16>,
 }
 
 /// Length of one lattice step of each row.
@@ -41,17 +46,33 @@ enum RowSteps {
 
 impl Lattice {
     /// The rows of these labels, from row `first` on.
-    fn block<'a>(&'a self, first: usize, labels: &'a [CodedLabel]) -> LatticeBlock<'a> {
+    fn block<'a>(&'a self, first: usize, labels: &'a [CodedLabel]) -> CompactBlock<'a> {
+        let layout = self.encoding.layout();
         let rows = first..first + labels.len();
-        LatticeBlock {
-            columns: self.columns,
-            features: &self.features[rows.start * self.columns..rows.end * self.columns],
+        let columns = layout.packed().len();
+        let chosen =
+            ChosenCoordinates { per_row: layout.wide_blocks(), columns: &self.chosen_columns, values: &self.chosen };
+        let packed = LatticeBlock {
+            columns,
+            features: &self.packed[rows.start * columns..rows.end * columns],
             steps: match &self.steps {
                 RowSteps::Common(step) => Steps::Common(*step),
-                RowSteps::Own(steps) => Steps::Own(&steps[rows]),
+                RowSteps::Own(steps) => Steps::Own(&steps[rows.clone()]),
             },
             labels,
+        };
+        CompactBlock { layout, packed, chosen: chosen.of_rows(rows) }
+    }
+
+    /// Whole rows, zeros included.
+    fn expanded(&self, labels: &[CodedLabel]) -> Result<Cow<'_, [i16]>, OutOfMemory> {
+        let layout = self.encoding.layout();
+        if layout.wide_blocks() == 0 {
+            return Ok(Cow::Borrowed(&self.packed));
         }
+        let mut features = zeros::<i16>(labels.len().checked_mul(layout.columns()).ok_or(OutOfMemory)?)?;
+        self.block(0, labels).expand(&mut features);
+        Ok(Cow::Owned(features))
     }
 }
 
@@ -116,40 +137,46 @@ impl MemoryEngine {
 
     fn encode(&self, encoding: Arc<Encoding>) -> Result<Lattice, OutOfMemory> {
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
-        let (rows, columns) = (self.table.rows(), encoding.coding().columns().len());
-        let mut features = zeros::<i16>(rows.checked_mul(columns).ok_or(OutOfMemory)?)?;
+        let rows = self.table.rows();
+        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().wide_blocks());
+        let of_rows = |each: usize| rows.checked_mul(each).ok_or(OutOfMemory);
+        let mut packed = zeros::<i16>(of_rows(columns)?)?;
+        let mut chosen_columns = zeros::<u32>(of_rows(blocks)?)?;
+        let mut chosen = zeros::<i16>(of_rows(blocks)?)?;
         let common = encoding.common_step();
-        let mut own_steps = if common.is_some() { Vec::new() } else { zeros::<f32>(rows)? };
-        let encode_block = |block: usize, features: &mut [i16], steps: &mut [f32]| {
-            let mut scratch = vec![0.0; columns];
-            for (offset, row) in features.chunks_exact_mut(columns).enumerate() {
+        let mut steps = zeros::<f32>(if common.is_some() { 0 } else { rows })?;
+        let places = split_rows(&mut packed, columns, self.block_rows)
+            .zip(split_rows(&mut chosen_columns, blocks, self.block_rows))
+            .zip(split_rows(&mut chosen, blocks, self.block_rows))
+            .zip(split_rows(&mut steps, usize::from(common.is_none()), self.block_rows));
+        let places: Vec<_> = places.take(rows.div_ceil(self.block_rows)).enumerate().collect();
+        places.into_par_iter().for_each(|(block, (((packed, chosen_columns), chosen), steps))| {
+            let mut scratch = vec![0.0; columns + blocks];
+            for (offset, packed) in packed.chunks_exact_mut(columns).enumerate() {
+                let of_row = offset * blocks..(offset + 1) * blocks;
+                let row = CompactRowMut {
+                    packed,
+                    chosen_columns: &mut chosen_columns[of_row.clone()],
+                    chosen: &mut chosen[of_row],
+                };
                 let codes = self.table.codes_of_row(block * self.block_rows + offset);
-                let step = encoding.encode_codes(codes, &mut scratch, row);
+                let step = encoding.encode_compact(codes, &mut scratch, row);
                 if let Some(own) = steps.get_mut(offset) {
                     *own = step;
                 }
             }
-        };
-        let blocks = features.par_chunks_mut(columns * self.block_rows);
-        let steps = match common {
-            Some(step) => {
-                blocks.enumerate().for_each(|(block, features)| encode_block(block, features, &mut []));
-                RowSteps::Common(step)
-            }
-            None => {
-                let blocks = blocks.zip(own_steps.par_chunks_mut(self.block_rows)).enumerate();
-                blocks.for_each(|(block, (features, steps))| encode_block(block, features, steps));
-                RowSteps::Own(own_steps)
-            }
-        };
-        Ok(Lattice { encoding, columns, features, steps })
+        });
+        let steps = common.map_or(RowSteps::Own(steps), RowSteps::Common);
+        Ok(Lattice { encoding, packed, steps, chosen_columns, chosen })
     }
 
-    /// Sums over blocks of rows, on all threads.
-    fn sum_blocks(
+    /// Sums over blocks of rows, on all threads: each thread starts from `start`, and adds blocks to it.
+    fn sum_blocks<S: Send>(
         &self,
         query: &SumQuery,
-        sum_block: impl Fn(usize, &[CodedLabel]) -> PartialSum + Sync,
+        start: impl Fn() -> S + Sync + Send,
+        add: impl Fn(&mut S, usize, &[CodedLabel]) + Sync + Send,
+        finish: impl Fn(S) -> PartialSum + Sync + Send,
     ) -> PartialSum {
         let block_rows = if matches!(query.shape().map(), Map::Gram { .. }) {
             // A sum of products may be much larger than a block: one a thread, if its products fit 64 bits.
@@ -158,7 +185,11 @@ impl MemoryEngine {
             self.block_rows
         };
         let blocks = self.table.labels().par_chunks(block_rows).enumerate();
-        blocks.map(|(block, labels)| sum_block(block * block_rows, labels)).reduce(
+        let added = blocks.fold(&start, |mut sum, (block, labels)| {
+            add(&mut sum, block * block_rows, labels);
+            sum
+        });
+        added.map(finish).reduce(
             || PartialSum::zero(query),
             |mut left, right| {
                 left.merge(right);
@@ -166,6 +197,19 @@ impl MemoryEngine {
             },
         )
     }
+
+    /// The same of what is added row by row.
+    fn sum_rows(&self, query: &SumQuery, add: impl Fn(&mut PartialSum, usize, CodedLabel) + Sync + Send) -> PartialSum {
+        let add_block = |sum: &mut PartialSum, first: usize, labels: &[CodedLabel]| {
+            labels.iter().enumerate().for_each(|(row, label)| add(sum, first + row, *label));
+        };
+        self.sum_blocks(query, || PartialSum::zero(query), add_block, std::convert::identity)
+    }
+}
+
+/// The places of `each` values a row, block after block of rows; without end where there is nothing to write.
+fn split_rows<T>(values: &mut [T], each: usize, block_rows: usize) -> impl Iterator<Item = &mut [T]> {
+    values.chunks_mut((each * block_rows).max(1)).chain(std::iter::repeat_with(|| &mut [][..]))
 }
 
 /// A public matrix that does not have one row for each label.
@@ -185,37 +229,27 @@ impl Engine for MemoryEngine {
             if matrix.rows() != self.table.rows() {
                 return Err(lost(Box::new(OtherRows)));
             }
-            return Ok(self.sum_blocks(query, |first, labels| {
-                let mut sum = PartialSum::zero(query);
-                labels.iter().enumerate().for_each(|(row, label)| sum.add_label(query, first + row, *label));
-                sum
-            }));
+            return Ok(self.sum_rows(query, |sum, row, label| sum.add_label(query, row, label)));
         }
         let encoding = query.encoding().expect("a query has a matrix or an encoding");
         if let Map::Marginals { .. } = query.shape().map() {
             assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
-            return Ok(self.sum_blocks(query, |first, labels| {
-                let mut sum = PartialSum::zero(query);
-                for (row, label) in labels.iter().enumerate() {
-                    sum.add_codes(query, self.table.codes_of_row(first + row), *label);
-                }
-                sum
-            }));
+            let add = |sum: &mut PartialSum, row, label| sum.add_codes(query, self.table.codes_of_row(row), label);
+            return Ok(self.sum_rows(query, add));
         }
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
-        Ok(self.sum_blocks(query, |first, labels| lattice.block(first, labels).sum(query)))
+        let add =
+            |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| sum.add(&lattice.block(first, labels));
+        Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::finish))
     }
 
     fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {
         let lost = |error: OutOfMemory| EngineError(Box::new(error));
         let lattice = self.lattice_of(query.encoding()).map_err(lost)?;
+        let columns = lattice.encoding.layout().columns();
+        let features = lattice.expanded(self.table.labels()).map_err(lost)?;
         let answer = minimise(&Problem {
-            rows: Rows {
-                features: &lattice.features,
-                stride: lattice.columns,
-                columns: lattice.columns,
-                labels: Labels::Classes(self.table.labels()),
-            },
+            rows: Rows { features: &features, stride: columns, columns, labels: Labels::Classes(self.table.labels()) },
             minimum: *query.minimum(),
             centre: query.centre(),
             perturbation,

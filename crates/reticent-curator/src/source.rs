@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! file ─compression─▶ bytes ─csv─▶ fields ──┐
+//!      ├──libsvm────────────▶ values ───────┤
 //!      └───────parquet──────▶ columns ──────┴─▶ raw values ─core::record─▶ cells, label, unit
 //!
 //! file ─compression─▶ bytes ─record_blocks─▶ blocks ─separators, text_coder─▶ codes, labels, units   (coding_threads)
@@ -21,6 +22,7 @@ mod compression;
 mod csv;
 mod decimal;
 mod error;
+mod libsvm;
 mod parquet;
 mod parquet_footer;
 mod record_blocks;
@@ -34,7 +36,7 @@ use std::path::{Path, PathBuf};
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue, TargetReader};
-use reticent_core::schema::{FeatureKind, Schema, TargetKind, nearest_name};
+use reticent_core::schema::{FeatureKind, Schema, TargetKind, TextFormat, nearest_name};
 
 use self::coded_batch::CodedBatch;
 use self::coding_threads::TextCoding;
@@ -43,6 +45,7 @@ pub(crate) use self::compression::ByteStream;
 use self::compression::Opened;
 pub(crate) use self::csv::CsvTable;
 pub use self::error::SourceError;
+use self::libsvm::LibsvmTable;
 pub(crate) use self::parquet::{ParquetTable, ValueClass};
 use self::row_coder::RowCoder;
 use self::text_coder::TextCoder;
@@ -81,8 +84,8 @@ pub struct TableSource {
 }
 
 impl TableSource {
-    /// Opens a table of delimited text, which may be compressed with gzip, xz or zstd, or of Parquet: told apart by
-    /// their first bytes, not by the name.
+    /// Opens a table of text, which may be compressed with gzip, xz or zstd, or of Parquet: told apart by their first
+    /// bytes, not by the name. Whether text is delimited or libsvm's, the schema says.
     ///
     /// # Errors
     /// [`SourceError`] when the file cannot be read or does not fit the schema.
@@ -96,7 +99,8 @@ impl TableSource {
     /// [`SourceError`] when the file cannot be read or does not fit the schema, or has no such column.
     pub fn open_with_ids(path: &Path, schema: &Schema, need: Need, id_column: &str) -> Result<Self, SourceError> {
         let mut wanted = wanted_columns(schema, need);
-        wanted.push(WantedColumn { name: id_column, role: Role::Key, needed_by: "--id names as the event id" });
+        let needed_by = "--id names as the event id";
+        wanted.push(WantedColumn { name: id_column, role: Role::Key, is_target: false, needed_by });
         Self::open_wanted(path, schema, need, wanted, true)
     }
 
@@ -109,6 +113,9 @@ impl TableSource {
     ) -> Result<Self, SourceError> {
         let id_slot = with_ids.then(|| wanted.len() - 1);
         let (table, bytes_total) = match compression::open(path)? {
+            (Opened::Text(stream), bytes_total) if schema.table().format == TextFormat::Libsvm => {
+                (Table::Libsvm(Box::new(LibsvmTable::new(path, stream, &wanted)?)), bytes_total)
+            }
             (Opened::Text(stream), bytes_total) => {
                 let mut table = CsvTable::new(path, stream, schema.table().delimiter);
                 let columns = resolve_text_columns(path, &mut table, schema, &wanted)?;
@@ -140,6 +147,15 @@ impl TableSource {
         let Self { table, mut assembler, .. } = self;
         match table {
             Table::Csv(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
+            Table::Libsvm(table) => {
+                let bytes_read = table.for_each(|raw, bytes_read| -> Result<(), SourceError> {
+                    assembler.assemble(raw, row);
+                    progress(bytes_read);
+                    Ok(())
+                })?;
+                progress(bytes_read);
+                Ok(())
+            }
             Table::Parquet(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
         }
     }
@@ -192,6 +208,20 @@ impl TableSource {
                 let coder = TextCoder::new(coder, delimiter, columns);
                 TextCoding { coder: &coder, threads }.run(cutter, &mut sink)?
             }
+            Table::Libsvm(table) => {
+                let mut batch = CodedBatch::default();
+                let bytes_total = table.for_each(|raw, bytes_read| {
+                    coder.code_row(raw, &mut batch);
+                    batch.bytes_read = bytes_read;
+                    if batch.is_full() {
+                        sink(&mut batch)?;
+                        batch.clear();
+                    }
+                    Ok::<(), E>(())
+                })?;
+                sink(&mut batch)?;
+                bytes_total
+            }
             Table::Parquet(table) => {
                 code_columns(&table, &coder, threads, &mut sink)?;
                 table.bytes_total()
@@ -237,6 +267,7 @@ impl UnitCap {
 
 enum Table {
     Csv(Box<CsvTable>),
+    Libsvm(Box<LibsvmTable>),
     Parquet(Box<ParquetTable>),
 }
 
@@ -290,6 +321,8 @@ impl Role {
 pub(crate) struct WantedColumn<'s> {
     pub(crate) name: &'s str,
     pub(crate) role: Role,
+    /// Whether it is what is predicted.
+    pub(crate) is_target: bool,
     pub(crate) needed_by: &'static str,
 }
 
@@ -441,18 +474,19 @@ fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
         let (role, needed_by) = match &feature.kind {
             FeatureKind::Numeric { .. } => (Role::Number, "the schema lists as a feature with bounds"),
             FeatureKind::Categorical { .. } => (Role::Word, "the schema lists as a feature with categories"),
+            FeatureKind::Hashed { .. } => (Role::Word, "the schema lists as a hashed feature"),
         };
-        wanted.push(WantedColumn { name: &feature.name, role, needed_by });
+        wanted.push(WantedColumn { name: &feature.name, role, is_target: false, needed_by });
     }
     if need != Need::Features {
         let (role, needed_by) = match &schema.target().kind {
             TargetKind::Classes(_) => (Role::Word, "the schema names as the target with classes"),
             TargetKind::Bounds { .. } => (Role::Number, "the schema names as the target with bounds"),
         };
-        wanted.push(WantedColumn { name: &schema.target().column, role, needed_by });
+        wanted.push(WantedColumn { name: &schema.target().column, role, is_target: true, needed_by });
         if let (Need::FeaturesAndTarget, PrivacyUnit::Column { column, .. }) = (need, &schema.privacy().unit) {
             let needed_by = "the schema names as the privacy unit";
-            wanted.push(WantedColumn { name: column, role: Role::Key, needed_by });
+            wanted.push(WantedColumn { name: column, role: Role::Key, is_target: false, needed_by });
         }
     }
     wanted

@@ -19,10 +19,11 @@ use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use thiserror::Error;
 
-use crate::lattice::{LatticeBlock, Steps};
 use crate::memory_ceiling::MemoryCeiling;
-use crate::scratch_blocks::{BlockShape, READ_AHEAD, ScratchBlocks, append, fetch};
+use crate::running_sum::RunningSum;
+use crate::scratch_blocks::{BlockShape, READ_AHEAD, ScratchBlocks};
 use crate::scratch_file::{ScratchError, ScratchFile};
+use crate::spilled_lattice::{LatticeRows, row_bytes};
 use crate::spilled_table::{SpilledTable, default_block_rows};
 
 /// A coded table on the disk with its latest lattice. Sums are those of [`crate::memory_engine::MemoryEngine`], integer for
@@ -116,7 +117,7 @@ pub fn check<'a>(
     }
     let threads = rayon::current_num_threads();
     let coding = reticent_core::encoding::Coding::of(schema);
-    let lattice = lattice_row_bytes(coding.columns().len(), true) * default_block_rows(&coding);
+    let lattice = lattice_row_bytes_max(coding.columns().len()) * default_block_rows(&coding);
     // A block as it is read and as it is worked on, and the blocks that wait. A row of codes is never longer than its lattice row.
     let blocks = (2 * threads + READ_AHEAD) as u64 * 2 * lattice as u64;
     let sums = coordinates * (COORDINATE_BYTES.0 * threads as u64 + COORDINATE_BYTES.1);
@@ -149,10 +150,9 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
     }
 }
 
-/// Bytes of a lattice row with its label, and with its step where every row has its own.
-fn lattice_row_bytes(columns: usize, own_step: bool) -> usize {
-    let step = if own_step { size_of::<f32>() } else { 0 };
-    columns * size_of::<i16>() + step + size_of::<CodedLabel>()
+/// Most bytes of a lattice row: without the zeros of wide blocks it is shorter.
+fn lattice_row_bytes_max(columns: usize) -> usize {
+    columns * size_of::<i16>() + size_of::<f32>() + size_of::<CodedLabel>()
 }
 
 impl SpilledEngine {
@@ -163,7 +163,7 @@ impl SpilledEngine {
     pub fn new(table: SpilledTable) -> Result<Self, ScratchError> {
         let columns = table.coding().columns().len();
         let file = table.place().create()?;
-        file.reserve(table.rows() * lattice_row_bytes(columns, true) as u64)?;
+        file.reserve(table.rows() * lattice_row_bytes_max(columns) as u64)?;
         Ok(Self { table, lattice: Mutex::new(Lattice::Room(file)) })
     }
 
@@ -204,53 +204,25 @@ impl SpilledEngine {
             *lattice = Lattice::Rows(encoding.clone(), blocks);
         }
         let Lattice::Rows(_, blocks) = &*lattice else { unreachable!("was written just now") };
-        let columns = encoding.coding().columns().len();
-        let common = encoding.common_step();
-        let row_bytes = lattice_row_bytes(columns, common.is_none());
-        let buffers = || (PartialSum::zero(query), Vec::new(), Vec::new(), Vec::new());
-        let sums = blocks.fold(buffers, |(sum, features, own_steps, labels), _, bytes| {
-            let rows = bytes.len() / row_bytes;
-            features.resize(rows * columns, 0i16);
-            labels.resize(rows, 0);
-            let (of_features, rest) = bytes.split_at(rows * columns * size_of::<i16>());
-            let (of_labels, of_steps) = rest.split_at(rows * size_of::<CodedLabel>());
-            fetch(of_features, features, i16::from_le_bytes);
-            fetch(of_labels, labels, CodedLabel::from_le_bytes);
-            let steps = match common {
-                Some(step) => Steps::Common(step),
-                None => {
-                    own_steps.resize(rows, 0.0);
-                    fetch(of_steps, own_steps, f32::from_le_bytes);
-                    Steps::Own(own_steps)
-                }
-            };
-            sum.merge(LatticeBlock { columns, features, steps, labels }.sum(query));
+        let buffers = || (RunningSum::zero(query), LatticeRows::default());
+        let sums = blocks.fold(buffers, |(sum, rows), _, bytes| {
+            rows.fetch(encoding, bytes);
+            sum.add(&rows.block(encoding));
             Ok(())
         });
-        Ok(merged(query, sums.map_err(lost)?.into_iter().map(|(sum, ..)| sum)))
+        Ok(merged(query, sums.map_err(lost)?.into_iter().map(|(sum, _)| sum.finish())))
     }
 
     /// Writes the lattice of an encoding into a file, under a new key.
     fn encode(&self, encoding: &Arc<Encoding>, file: ScratchFile) -> Result<ScratchBlocks, ScratchError> {
-        let columns = encoding.coding().columns().len();
-        let common = encoding.common_step();
-        let shape =
-            BlockShape { row_bytes: lattice_row_bytes(columns, common.is_none()), block_rows: self.table.block_rows() };
+        let shape = BlockShape { row_bytes: row_bytes(encoding), block_rows: self.table.block_rows() };
         let keystream = file.new_keystream()?;
         let lattice = ScratchBlocks::new(shape, self.table.rows(), file, keystream);
-        let buffers = || (vec![0.0; columns], Vec::new(), Vec::new(), Vec::new());
-        self.table.fold(buffers, |(scratch, features, steps, bytes), block, rows| {
-            features.resize(rows.labels.len() * columns, 0i16);
-            steps.clear();
-            for (row, codes) in features.chunks_exact_mut(columns).zip(rows.codes()) {
-                steps.push(encoding.encode_codes(codes, scratch, row));
-            }
+        let buffers = || (LatticeRows::default(), Vec::new(), Vec::new());
+        self.table.fold(buffers, |(buffers, scratch, bytes), block, rows| {
+            buffers.encode(encoding, rows, scratch);
             bytes.clear();
-            append(bytes, features, i16::to_le_bytes);
-            append(bytes, rows.labels, CodedLabel::to_le_bytes);
-            if common.is_none() {
-                append(bytes, steps, f32::to_le_bytes);
-            }
+            buffers.append(encoding, bytes);
             lattice.write(block, bytes)
         })?;
         Ok(lattice)

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use reticent_core::adjacency::Adjacency;
-use reticent_core::encoding::{Coding, Column, Encoding, NormRule};
+use reticent_core::encoding::Encoding;
 use reticent_core::minimum::{L2_BITS, Minimum, UnusableLabel, row_length};
 use reticent_core::query::{Map, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
 
+use crate::column_scaling::from_bounds;
 use crate::method::{FitRequest, outputs, start_weights};
 use crate::plan::{Expectation, Plan, PlanError};
 use crate::prepared_fit::{Fitted, PreparedFit};
@@ -36,7 +37,7 @@ impl CheckedMinimum {
                 return Err(PlanError::Target { method, fits: "classes", found });
             }
         };
-        let (encoding, norm_bound) = public_encoding(schema);
+        let (encoding, norm_bound) = from_bounds(schema, true);
         let outputs = outputs(schema);
         let centre = request.init.map(|model| start_weights(model, schema, &encoding)).transpose()?;
         let length = row_length(&encoding);
@@ -101,27 +102,4 @@ impl CheckedMinimum {
             },
         ]
     }
-}
-
-/// Numeric columns in `[-1, 1]`, categories centred at equal shares: public, and shorter than uncentred columns.
-fn public_encoding(schema: &Schema) -> (Encoding, f64) {
-    let coding = Coding::of(schema);
-    let categories = |feature: usize| {
-        let of_feature =
-            |column: &&Column| matches!(column, Column::Category { feature: other, .. } if *other == feature);
-        coding.columns().iter().filter(of_feature).count() as f64
-    };
-    let (mut centre, mut scale) = (Vec::new(), Vec::new());
-    for column in coding.columns() {
-        let (at, times) = match column {
-            Column::Intercept => (0.0, 1.0),
-            Column::Linear { .. } | Column::SymLog { .. } => (0.5, 2.0),
-            Column::Category { feature, .. } => (1.0 / categories(*feature), 1.0),
-        };
-        centre.push(at);
-        scale.push(times);
-    }
-    let largest = Encoding::largest_norm(&coding, &centre, &scale);
-    let bound = schema.privacy().row_norm.map_or(largest, |declared| declared.min(largest));
-    (Encoding::new(coding, centre, scale, NormRule::Clip(bound)), bound)
 }

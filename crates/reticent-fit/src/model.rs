@@ -348,7 +348,9 @@ pub(crate) fn transformed_bounds(schema: &Schema, feature: usize, column: &Colum
     match (&schema.features()[feature].kind, column) {
         (FeatureKind::Numeric { low, high, .. }, Column::SymLog { .. }) => (symlog(*low), symlog(*high)),
         (FeatureKind::Numeric { low, high, .. }, _) => (*low, *high),
-        (FeatureKind::Categorical { .. }, _) => unreachable!("only numeric features have numeric columns"),
+        (FeatureKind::Categorical { .. } | FeatureKind::Hashed { .. }, _) => {
+            unreachable!("only numeric features have numeric columns")
+        }
     }
 }
 

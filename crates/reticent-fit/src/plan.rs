@@ -199,11 +199,12 @@ pub fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
 /// The facts that a schema declares public.
 #[must_use]
 pub fn public_of_schema(schema: &Schema) -> Vec<String> {
-    let (mut bounds, mut categories) = (0, 0);
+    let (mut bounds, mut categories, mut hashed) = (0, 0, 0);
     for feature in schema.features() {
         match feature.kind {
             FeatureKind::Numeric { .. } => bounds += 1,
             FeatureKind::Categorical { .. } => categories += 1,
+            FeatureKind::Hashed { .. } => hashed += 1,
         }
     }
     let mut public = vec![
@@ -212,6 +213,9 @@ pub fn public_of_schema(schema: &Schema) -> Vec<String> {
         format!("at most {} rows", schema.privacy().rows_max),
         format!("{} encoded columns", Coding::of(schema).columns().len()),
     ];
+    if hashed > 0 {
+        public.push(format!("number of hash buckets of {hashed} hashed feature{}", if hashed == 1 { "" } else { "s" }));
+    }
     match schema.privacy().adjacency {
         Adjacency::AddRemove => {}
         Adjacency::Replace => public.push("the number of units: NOT protected under replace".to_owned()),

@@ -23,11 +23,19 @@ pub(crate) fn run(input: &[u8]) {
     let whole = |bytes: &[u8]| compare(file(bytes).path(), schema);
     match (choice, choice / schemas.len() % 5) {
         (250.., _) if !rest.is_empty() => whole(&rest.repeat(BLOCK_BYTES / rest.len() + 1)),
-        (_, 0) => read_in_every_way(file(rest).path(), schema),
+        (_, 0) => read_in_every_way(file(rest).path(), schema, "person"),
         (_, 1) => draft(file(rest).path()),
-        (_, 2) => whole(&gzip(rest)),
-        (_, 3) => whole(&xz(rest)),
-        (_, _) => whole(&zstd::encode_all(rest, 1).expect("memory is written")),
+        (_, way) => whole(&packed(way - 1, rest)),
+    }
+}
+
+/// Not packed, or with gzip, xz or zstd.
+pub(crate) fn packed(way: usize, bytes: &[u8]) -> Vec<u8> {
+    match way % 4 {
+        0 => bytes.to_vec(),
+        1 => gzip(bytes),
+        2 => xz(bytes),
+        _ => zstd::encode_all(bytes, 1).expect("memory is written"),
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod csv;
 mod ledger;
+mod libsvm;
 mod model;
 mod parquet;
 mod releases;
@@ -26,9 +27,10 @@ pub struct Target {
 }
 
 /// All kinds.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "csv", run: csv::run },
     Target { name: "parquet", run: parquet::run },
+    Target { name: "libsvm", run: libsvm::run },
     Target { name: "schema", run: schema::run },
     Target { name: "model", run: model::run },
     Target { name: "votes", run: votes::run },

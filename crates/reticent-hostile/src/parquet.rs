@@ -10,6 +10,6 @@ pub(crate) fn run(input: &[u8]) {
     match choice {
         // A draft does not ask for columns.
         240.. => draft(file.path()),
-        _ => read_in_every_way(file.path(), &schemas[usize::from(*choice) % schemas.len()]),
+        _ => read_in_every_way(file.path(), &schemas[usize::from(*choice) % schemas.len()], "person"),
     }
 }

@@ -61,7 +61,8 @@ pub(crate) fn is_used(schema: &Schema) {
                 (Cell::Category(place), FeatureKind::Categorical { categories, .. }) => {
                     *place as usize <= categories.len()
                 }
-                (Cell::Number(_), FeatureKind::Categorical { .. })
+                (Cell::Category(place), FeatureKind::Hashed { buckets }) => *place as usize <= *buckets,
+                (Cell::Number(_), FeatureKind::Categorical { .. } | FeatureKind::Hashed { .. })
                 | (Cell::Category(_), FeatureKind::Numeric { .. }) => false,
             };
             assert!(fits, "a cell of {} is outside of its declaration", feature.name);

@@ -68,7 +68,7 @@ pub(crate) fn compare(path: &Path, schema: &Schema) {
 }
 
 /// Reads a table in every way that a command reads one: private, public, and with an id.
-pub(crate) fn read_in_every_way(path: &Path, schema: &Schema) {
+pub(crate) fn read_in_every_way(path: &Path, schema: &Schema, id_column: &str) {
     compare(path, schema);
     if let Ok(source) = TableSource::open(path, schema, Need::FeaturesAndTargetOfPublicRows)
         && let Ok(table) = PublicTable::read(source, schema, &mut |_| {})
@@ -76,7 +76,7 @@ pub(crate) fn read_in_every_way(path: &Path, schema: &Schema) {
         assert!(table.rows().all(|(columns, _)| columns.iter().all(|column| column.is_finite())), "cells are finite");
         assert!(table.labelled().all(|(_, label)| label.is_finite()), "labels are finite");
     }
-    if let Ok(source) = TableSource::open_with_ids(path, schema, Need::Features, "person")
+    if let Ok(source) = TableSource::open_with_ids(path, schema, Need::Features, id_column)
         && let Ok(rows) = IdentifiedRows::read(source, schema, Columns::UnitScaled, &mut |_| {})
     {
         assert_eq!(rows.ids.len(), rows.features.rows(), "one id a row");

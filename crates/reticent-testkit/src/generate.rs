@@ -36,7 +36,7 @@ impl GeneratedRow {
     pub fn cells(&self, schema: &Schema) -> Vec<Cell> {
         let cell = |(value, feature): (&f64, &reticent_core::schema::Feature)| match feature.kind {
             FeatureKind::Numeric { low, high, .. } => Cell::Number(value.clamp(low, high)),
-            FeatureKind::Categorical { .. } => Cell::Category(*value as u32),
+            FeatureKind::Categorical { .. } | FeatureKind::Hashed { .. } => Cell::Category(*value as u32),
         };
         self.values.iter().zip(schema.features()).map(cell).collect()
     }

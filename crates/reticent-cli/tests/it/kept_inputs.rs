@@ -47,7 +47,7 @@ fn kept_schemas_are_checked() {
 
 #[test]
 fn kept_tables_are_drafted_or_refused() {
-    for kind in ["csv", "parquet"] {
+    for kind in ["csv", "parquet", "libsvm"] {
         run_on_all(kind, "table.csv", 1, &["schema draft table.csv", "schema draft table.csv --public-data table.csv"]);
     }
 }

@@ -23,6 +23,7 @@ code = { categories = ["01", "1", "10"] }
 flag = { categories = [0, 1] }
 truth = { categories = [true, false], missing = true }
 version = { categories = ["1.10", "1.1", "2.0"] }
+post = { hash_buckets = 1024 }
 "#;
 
 fn schema() -> Schema {
@@ -241,6 +242,34 @@ fn the_hash_spreads_short_words_over_its_low_bits() {
     assert!(places.iter().all(|count| *count <= 14), "worst {:?}", places.iter().max());
 }
 
+/// Buckets by `1 + int.from_bytes(hashlib.sha256(value).digest()[:8], "little") % 1024` in Python.
+#[test]
+fn hashed_values_stand_in_the_bucket_of_their_plainest_spelling() {
+    let post = reader("post");
+    let spelt = |given: &[&str], bucket: u32| {
+        for one in given {
+            assert!(post.cell(text(one)) == Cell::Category(bucket), "{one}");
+        }
+    };
+    spelt(&["SW1A", " SW1A\t"], 719);
+    spelt(&["1", "1.0", "+1", "true", "TRUE"], 620);
+    spelt(&["01"], 404);
+    spelt(&["0.5", ".5", "5e-1"], 979);
+    spelt(&["\u{dc}"], 402);
+    spelt(&["", "?", " NA ", "-999", "-999.0"], 0);
+    for (typed, bucket) in [
+        (RawValue::Number(1.0), 620),
+        (RawValue::Boolean(true), 620),
+        (RawValue::Number(0.5), 979),
+        (RawValue::Number(-999.0), 0),
+        (RawValue::Number(f64::NAN), 0),
+        (RawValue::Missing, 0),
+    ] {
+        assert!(post.cell(typed) == Cell::Category(bucket));
+    }
+    assert!(post.cell(RawValue::Number(-0.0)) == post.cell(text("0")));
+}
+
 proptest! {
     #[test]
     fn cells_stay_within_the_schema(bytes in prop::collection::vec(any::<u8>(), 0..12), number in any::<f64>()) {
@@ -252,7 +281,8 @@ proptest! {
                     (Cell::Category(index), FeatureKind::Categorical { categories, .. }) => {
                         index as usize <= categories.len()
                     }
-                    (Cell::Number(_), FeatureKind::Categorical { .. })
+                    (Cell::Category(index), FeatureKind::Hashed { buckets }) => index as usize <= *buckets,
+                    (Cell::Number(_), FeatureKind::Categorical { .. } | FeatureKind::Hashed { .. })
                     | (Cell::Category(_), FeatureKind::Numeric { .. }) => false,
                 };
                 prop_assert!(inside, "{}", feature.name);

@@ -234,6 +234,27 @@ fn each_rule_is_enforced() {
         ("{ bounds = [0, 1] }", "{ bounds = [0, 1], log = 1 }", "features.a.log: is 1; write true or false"),
         ("{ bounds = [0, 1] }", "{ bounds = [0, 1], missing = nan }", "features.a.missing: NaN is outside the bounds"),
         ("{ bounds = [0, 1] }", "{ categories = [] }", "features.a.categories: is empty"),
+        (
+            "{ bounds = [0, 1] }",
+            "{ hash_buckets = 1 }",
+            "features.a.hash_buckets: is 1; write a number between 2 and 65535",
+        ),
+        (
+            "{ bounds = [0, 1] }",
+            "{ hash_buckets = 70000 }",
+            "features.a.hash_buckets: is 70000; write a number between",
+        ),
+        (
+            "{ bounds = [0, 1] }",
+            "{ hash_buckets = 9, bounds = [0, 1] }",
+            "features.a: has both hash_buckets and bounds",
+        ),
+        (
+            "{ bounds = [0, 1] }",
+            "{ hash_buckets = 9, missing = 1 }",
+            "features.a.missing: goes with bounds or categories only",
+        ),
+        ("{ bounds = [0, 1] }", "{ hash_bucket = 9 }", "did you mean \"hash_buckets\"?"),
         ("{ bounds = [0, 1] }", "{ categories = [inf] }", "features.a.categories[0]: is inf; write text in quotes"),
         ("{ bounds = [0, 1] }", "{ categories = \"b\" }", "features.a.categories: is the text \"b\"; write a list"),
         ("{ bounds = [0, 1] }", "[0, 1]", "features.a: is a list; write { bounds"),
@@ -317,6 +338,9 @@ fn the_fingerprint_is_fixed_and_moves_with_every_part() {
     moved(&|parts| parts.privacy.rows_max = 50_000);
     moved(&|parts| parts.privacy.row_norm = None);
     moved(&|parts| parts.table.header = true);
+    let libsvm = Schema::from_text(LIBSVM).expect("legal");
+    let delimited = Schema::new(SchemaParts { table: TableFormat::default(), ..SchemaParts::from(libsvm.clone()) });
+    assert_ne!(libsvm.fingerprint(), delimited.expect("legal").fingerprint());
     moved(&|parts| parts.table.columns.as_mut().expect("declared").swap(0, 1));
     moved(&|parts| parts.table.delimiter = b';');
     moved(&|parts| parts.table.missing.truncate(1));
@@ -326,7 +350,65 @@ fn the_fingerprint_is_fixed_and_moves_with_every_part() {
     moved(&|parts| parts.features.truncate(4));
     moved(&|parts| parts.features[0].name = "fnlwgt".into());
     moved(&|parts| parts.features[2].kind = FeatureKind::Categorical { categories: vec!["P".into()], missing: 0 });
+    moved(&|parts| parts.features[2].kind = FeatureKind::Hashed { buckets: 2 });
+    moved(&|parts| parts.features[2].kind = FeatureKind::Hashed { buckets: 3 });
     moved(&|parts| parts.features[0].kind = FeatureKind::Numeric { low: 17.0, high: 90.0, missing: 38.0, log: true });
+}
+
+const LIBSVM: &str = r#"[privacy]
+unit = { column = "qid", rows_max = 3 }
+adjacency = "add-remove"
+
+[table]
+format = "libsvm"
+
+[target]
+column = "label"
+classes = [-1, 1]
+
+[features]
+"1..123" = { bounds = [0, 1] }
+"7000..7001" = { hash_buckets = 64 }
+0 = { bounds = [0, 1] }
+"#;
+
+#[test]
+fn a_range_of_indices_stands_for_each() {
+    let schema = Schema::from_text(LIBSVM).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(schema.features().len(), 126);
+    let names: Vec<&str> = schema.features().iter().map(|feature| feature.name.as_str()).collect();
+    assert_eq!((names[0], names[122], names[124], names[125]), ("1", "123", "7001", "0"));
+    assert_eq!(schema.encoded_columns(), 124 + 2 * 65);
+    assert_eq!(schema.to_text(), LIBSVM);
+    let one_by_one = LIBSVM.replace(
+        "\"7000..7001\" = { hash_buckets = 64 }",
+        "7000 = { hash_buckets = 64 }\n7001 = { hash_buckets = 64 }",
+    );
+    let same = Schema::from_text(&one_by_one).expect("legal");
+    assert_eq!((same.fingerprint(), &same), (schema.fingerprint(), &schema));
+    let json = serde_json::to_string(&schema).expect("data");
+    assert_eq!(serde_json::from_str::<Schema>(&json).expect("the same"), schema);
+    // A model of before the format was a choice reads as before.
+    assert!(!serde_json::to_string(&adult()).expect("data").contains("format"));
+}
+
+#[test]
+fn what_a_libsvm_file_cannot_have_is_refused() {
+    for (old, new, told) in [
+        ("\"1..123\"", "age", "features.age: is no index of a libsvm file"),
+        ("\"1..123\"", "01", "features.01: is no index of a libsvm file"),
+        ("\"1..123\"", "\"9..5\"", "features.\"9..5\": has its end before its beginning"),
+        ("\"1..123\"", "\"1..100000\"", "features.\"7000..7001\": has too many indices: at most 100000 columns"),
+        ("\"1..123\"", "\"1..4294967295\"", "features.\"1..4294967295\": has too many indices"),
+        ("\"1..123\"", "\"0..5\"", "features.0: is listed twice"),
+        ("\"qid\"", "\"person\"", "privacy.unit.column: is not \"qid\", the only group"),
+        ("format = \"libsvm\"", "format = \"svm\"", "table.format: \"svm\" is not one of \"delimited\", \"libsvm\""),
+        ("format = \"libsvm\"", "format = \"libsvm\"\ndelimiter = \" \"", "table.delimiter: goes with delimited text"),
+        ("format = \"libsvm\"", "format = \"libsvm\"\nheader = false\ncolumns = [\"1\"]", "table.header: goes with"),
+    ] {
+        let problems = Schema::from_text(&LIBSVM.replacen(old, new, 1)).expect_err(told).to_string();
+        assert!(problems.contains(told), "{problems}");
+    }
 }
 
 #[test]
@@ -405,7 +487,8 @@ fn any_kind() -> impl Strategy<Value = FeatureKind> {
             FeatureKind::Categorical { categories: categories.into_iter().collect(), missing }
         },
     );
-    prop_oneof![numeric, categorical]
+    let hashed = (2..=300usize).prop_map(|buckets| FeatureKind::Hashed { buckets });
+    prop_oneof![3 => numeric, 3 => categorical, 1 => hashed]
 }
 
 fn any_target_kind() -> impl Strategy<Value = TargetKind> {
@@ -447,7 +530,13 @@ fn any_schema() -> impl Strategy<Value = Schema> {
                     rows_max,
                     row_norm,
                 },
-                table: TableFormat { header, columns: (named || !header).then(|| names.clone()), delimiter, missing },
+                table: TableFormat {
+                    format: TextFormat::Delimited,
+                    header,
+                    columns: (named || !header).then(|| names.clone()),
+                    delimiter,
+                    missing,
+                },
                 target: Target { column: names[0].clone(), kind },
                 features: names[2..].iter().cloned().zip(kinds).map(|(name, kind)| Feature { name, kind }).collect(),
             };

@@ -8,8 +8,9 @@ use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::{
-    Adjacency, Class, Feature, FeatureKind, MISSING_DEFAULT, OTHER, Privacy, PrivacyUnit, ROWS_MAX_DEFAULT, Schema,
-    SchemaParts, SchemaProblem, SchemaProblems, TableFormat, Target, TargetKind, did_you_mean, feature_place,
+    Adjacency, Class, ENCODED_COLUMNS_MAX, Feature, FeatureKind, MISSING_DEFAULT, OTHER, Privacy, PrivacyUnit,
+    ROWS_MAX_DEFAULT, Schema, SchemaParts, SchemaProblem, SchemaProblems, TableFormat, Target, TargetKind, TextFormat,
+    did_you_mean, feature_place,
 };
 
 impl Schema {
@@ -39,11 +40,22 @@ impl Schema {
         write_table(&mut text, self.table());
         write_target(&mut text, self.target());
         text.push_str("\n[features]\n");
-        for feature in self.features() {
-            write_feature(&mut text, feature);
+        for features in
+            self.features().chunk_by(|one, next| self.table().format == TextFormat::Libsvm && follows(one, next))
+        {
+            let (Some(first), Some(last)) = (features.first(), features.last()) else { continue };
+            let name = if first == last { first.name.clone() } else { format!("{}..{}", first.name, last.name) };
+            write_feature(&mut text, &name, &first.kind);
         }
         text
     }
+}
+
+/// The indices of `first..last`, the last among them.
+fn index_range(key: &str) -> Option<Range<usize>> {
+    let (first, last) = key.split_once("..")?;
+    let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+    Some(first as usize..last as usize + 1)
 }
 
 /// A TOML key: bare where TOML allows it, otherwise in quotes.
@@ -121,12 +133,9 @@ impl TextReader {
     fn parts(&mut self, root: &DeTable<'_>) -> SchemaParts {
         let root = self.section(String::new(), root);
         self.refuse_unknown_keys(&root, &["privacy", "table", "target", "features"]);
-        SchemaParts {
-            privacy: self.privacy(&root),
-            table: self.table(&root),
-            target: self.target(&root),
-            features: self.features(&root),
-        }
+        let (privacy, table, target) = (self.privacy(&root), self.table(&root), self.target(&root));
+        let features = self.features(&root, table.format);
+        SchemaParts { privacy, table, target, features }
     }
 
     /// Adds the problems of the parts themselves, gives each its line and sorts.
@@ -237,7 +246,19 @@ impl TextReader {
     fn table(&mut self, root: &Section<'_>) -> TableFormat {
         let mut format = TableFormat::default();
         let Some(section) = self.optional_section(root, "table") else { return format };
-        self.refuse_unknown_keys(&section, &["header", "columns", "delimiter", "missing"]);
+        self.refuse_unknown_keys(&section, &["format", "header", "columns", "delimiter", "missing"]);
+        if let Some(entry) = section.get("format")
+            && let Some(name) = self.text(&section, entry)
+        {
+            match TextFormat::ALL.into_iter().find(|format| format.name() == name) {
+                Some(found) => format.format = found,
+                None => {
+                    let names = TextFormat::ALL.map(|format| toml_string(format.name())).join(", ");
+                    let message = format!("{} is not one of {names}", toml_string(&name));
+                    self.add(&section.place_of("format"), message);
+                }
+            }
+        }
         if let Some(entry) = section.get("columns") {
             format.columns = self.texts(&section, entry);
             if format.columns.is_none() {
@@ -335,13 +356,34 @@ impl TextReader {
         classes
     }
 
-    fn features(&mut self, root: &Section<'_>) -> Vec<Feature> {
+    fn features(&mut self, root: &Section<'_>, format: TextFormat) -> Vec<Feature> {
         let hint = "name the columns to learn from: [features] with for example age = { bounds = [0, 100] }";
         let Some(section) = self.required_section(root, "features", hint) else {
             self.stand_ins.insert("features");
             return Vec::new();
         };
-        section.entries.iter().map(|entry| self.feature(*entry)).collect()
+        let mut features = Vec::new();
+        // A short text must not stand for more features than a schema may have.
+        let mut room = ENCODED_COLUMNS_MAX;
+        for entry in &section.entries {
+            let feature = self.feature(*entry);
+            let Some(range) = index_range(entry.key).filter(|_| format == TextFormat::Libsvm) else {
+                features.push(feature);
+                continue;
+            };
+            let place = feature_place(entry.key);
+            if range.is_empty() {
+                self.add(&place, "has its end before its beginning; write the smaller index first");
+            }
+            let columns = range.len().saturating_mul(feature.kind.encoded_columns());
+            if columns > room {
+                self.add(&place, format!("has too many indices: at most {ENCODED_COLUMNS_MAX} columns are possible"));
+                continue;
+            }
+            room -= columns;
+            features.extend(range.map(|index| Feature { name: index.to_string(), kind: feature.kind.clone() }));
+        }
+        features
     }
 
     fn feature(&mut self, entry: Entry<'_>) -> Feature {
@@ -366,7 +408,10 @@ impl TextReader {
             self.add(&section.place, format!("is not filled in; {FEATURE_HINT}"));
             return None;
         }
-        let known = self.refuse_unknown_keys(section, &["bounds", "categories", "missing", "log"]);
+        let known = self.refuse_unknown_keys(section, &["bounds", "categories", "hash_buckets", "missing", "log"]);
+        if let Some(buckets) = section.get("hash_buckets") {
+            return self.hashed(section, buckets);
+        }
         match (section.get("bounds"), section.get("categories")) {
             (Some(bounds), None) => self.numeric(section, bounds),
             (None, Some(categories)) => self.categorical(section, categories),
@@ -418,6 +463,24 @@ impl TextReader {
         }
         // The categories are still worth checking.
         Some(FeatureKind::Categorical { categories, missing: index.map_or(0, |index| index + 1) })
+    }
+
+    fn hashed(&mut self, section: &Section<'_>, buckets: Entry<'_>) -> Option<FeatureKind> {
+        for key in ["bounds", "categories"] {
+            if section.get(key).is_some() {
+                self.add(&section.place, format!("has both hash_buckets and {key}; keep one of the two"));
+            }
+        }
+        if section.get("log").is_some() {
+            self.add(&section.place_of("log"), "goes with bounds only; delete it");
+        }
+        if section.get("missing").is_some() {
+            let message = "goes with bounds or categories only; a missing value has a bucket of its own: delete it";
+            self.add(&section.place_of("missing"), message);
+        }
+        let buckets = self.whole_number(section, buckets)?;
+        // Too many for a machine word are too many for a feature.
+        Some(FeatureKind::Hashed { buckets: usize::try_from(buckets).unwrap_or(usize::MAX) })
     }
 
     fn bounds(&mut self, section: &Section<'_>, entry: Entry<'_>) -> Option<(f64, f64)> {
@@ -644,6 +707,9 @@ fn write_table(text: &mut String, table: &TableFormat) {
         return;
     }
     text.push_str("\n[table]\n");
+    if table.format != TextFormat::default() {
+        push_line(text, format_args!("format = {}", toml_string(table.format.name())));
+    }
     if !table.header {
         text.push_str("header = false\n");
     }
@@ -685,9 +751,15 @@ fn write_target(text: &mut String, target: &Target) {
     }
 }
 
-fn write_feature(text: &mut String, feature: &Feature) {
-    let key = toml_key(&feature.name);
-    match &feature.kind {
+/// Whether an index is the next one, of the same kind.
+fn follows(one: &Feature, next: &Feature) -> bool {
+    let (index, other): (Option<u64>, Option<u64>) = (one.name.parse().ok(), next.name.parse().ok());
+    index.zip(other).is_some_and(|(index, other)| index.checked_add(1) == Some(other)) && one.kind == next.kind
+}
+
+fn write_feature(text: &mut String, name: &str, kind: &FeatureKind) {
+    let key = toml_key(name);
+    match kind {
         FeatureKind::Numeric { low, high, missing, log } => {
             let mut line = format!("{key} = {{ bounds = [{}, {}]", number_spelling(*low), number_spelling(*high));
             // Compared by bits: a default is left out only when reading makes the very same number again.
@@ -708,6 +780,9 @@ fn write_feature(text: &mut String, feature: &Feature) {
                 line.push_str(&format!(", missing = {category}"));
             }
             push_line(text, format_args!("{line} }}"));
+        }
+        FeatureKind::Hashed { buckets } => {
+            push_line(text, format_args!("{key} = {{ hash_buckets = {buckets} }}"));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Rows on the lattice: within the norm bound, never longer than the real row, the same alone or in company.
 
 use proptest::prelude::*;
+use reticent_core::compact_row::CompactRowMut;
 use reticent_core::encoding::{CODE_MAX, Coding, Encoding, NormRule};
 use reticent_testkit::generate::{self, GeneratedRow};
 
@@ -60,6 +61,50 @@ proptest! {
             // Under OwnNorm the step is the row's norm over 32767.
             prop_assert!(f64::from(step) * f64::from(CODE_MAX) <= largest * (1.0 + 1e-6));
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_compact_row_is_the_whole_row_without_zeros(
+        codes in (0..=CODE_MAX, 0..=80u16, 0..=3u16, 0..=64u16),
+        scale in prop::collection::vec(prop_oneof![Just(0.0), -5.0f64..5.0], 1 + 1 + 81 + 4 + 65),
+        centre in prop::collection::vec(-3.0f64..3.0, 1 + 1 + 81 + 4 + 65),
+        is_centred in [any::<bool>(), any::<bool>()],
+        norm in prop_oneof![Just(NormRule::OwnNorm), (0.01f64..20.0).prop_map(NormRule::Clip)],
+    ) {
+        let listed = |count: u16| (0..count).map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\nx = {{ bounds = [0, 1] }}\n\
+             wide = {{ categories = [{}] }}\nnarrow = {{ categories = [{}] }}\nother = {{ categories = [{}] }}\n",
+            listed(80), listed(3), listed(64)
+        );
+        let coding = Coding::of(&reticent_core::schema::Schema::from_text(&text).expect("legal"));
+        let mut centre = centre;
+        if !is_centred[0] {
+            centre[2..83].fill(0.0);
+        }
+        if !is_centred[1] {
+            centre[87..].fill(0.0);
+        }
+        let encoding = Encoding::new(coding, centre, scale, norm);
+        let columns = encoding.coding().columns().len();
+        let codes = [codes.0, codes.1, codes.2, codes.3];
+        let mut whole = vec![0i16; columns];
+        let whole_step = encoding.encode_codes(&codes, &mut vec![0.0; columns], &mut whole);
+
+        let layout = encoding.layout();
+        prop_assert_eq!(layout.wide_blocks(), is_centred.iter().filter(|centred| !**centred).count());
+        prop_assert_eq!(layout.columns(), columns);
+        let (mut packed, mut places, mut chosen) =
+            (vec![0i16; layout.packed().len()], vec![0u32; layout.wide_blocks()], vec![0i16; layout.wide_blocks()]);
+        let mut scratch = vec![0.0; packed.len() + chosen.len()];
+        let row = CompactRowMut { packed: &mut packed, chosen_columns: &mut places, chosen: &mut chosen };
+        let step = encoding.encode_compact(&codes, &mut scratch, row);
+        let mut found = vec![0i16; columns];
+        let pairs = layout.packed().iter().zip(&packed).chain(places.iter().zip(&chosen));
+        pairs.for_each(|(column, value)| found[*column as usize] = *value);
+        prop_assert_eq!((found, step.to_bits()), (whole, whole_step.to_bits()));
     }
 }
 

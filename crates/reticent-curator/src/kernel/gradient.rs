@@ -3,23 +3,32 @@
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 
-use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window};
+use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, paired, squares, steps_of, window};
 use super::slopes;
-use crate::lattice::LatticeBlock;
+use crate::lattice::{CompactBlock, LatticeBlock};
 
 /// Most groups whose slopes are found together, and the coordinates of all rows of such groups.
 const BATCH: usize = 8;
 const BATCH_COORDINATES: usize = 1 << 13;
 
+/// What the slope of a row is.
+#[derive(Clone, Copy, Debug)]
+pub struct GradientRule {
+    /// The loss that it is the slope of.
+    pub loss: Loss,
+    /// The largest length of slope times row: [`reticent_core::contribution::largest_slope`].
+    pub clip: Option<u32>,
+}
+
 /// One pass over one block.
 pub(super) struct GradientPass<'a> {
-    pub(super) loss: Loss,
+    pub(super) rule: GradientRule,
     pub(super) weights: &'a PassWeights,
-    pub(super) block: LatticeBlock<'a>,
+    pub(super) block: CompactBlock<'a>,
 }
 
 impl GradientPass<'_> {
-    /// The pass with its two inner loops, in any instructions: it is compiled into each function below.
+    /// The pass with its inner loops, in any instructions: it is compiled into each function below.
     #[inline(always)]
     fn run(
         &self,
@@ -27,8 +36,9 @@ impl GradientPass<'_> {
         dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
         accumulate: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1]),
     ) {
-        let LatticeBlock { columns, features, steps, labels } = self.block;
-        let weights = chunks_of(self.weights.weights());
+        let CompactBlock { packed, chosen, .. } = self.block;
+        let LatticeBlock { columns, features, steps, labels } = packed;
+        let weights = chunks_of(&self.block.packed_of(self.weights.weights()));
         let mut wide = vec![[0i64; CHUNK]; weights.len()];
         let mut copy = Vec::new();
         // Several groups at a time, if all stay in the nearest cache: the slopes of one group are a long chain of operations.
@@ -39,19 +49,25 @@ impl GradientPass<'_> {
             let groups = || (start..end).step_by(GROUP);
             for (first, products) in groups().zip(&mut products) {
                 *products = dots(&weights, window(features, columns, first, &mut copy), columns);
+                chosen.add_dots(first, self.weights.weights(), products);
             }
             for ((first, products), slopes) in groups().zip(&products).zip(&mut slopes) {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
-                *slopes = paired(&slopes::binary(self.loss, &scores, &labels_of(labels, first)));
+                let mut of_group = slopes::binary(self.rule.loss, &scores, &labels_of(labels, first));
+                if let Some(clip) = self.rule.clip {
+                    let mut squares = squares(window(features, columns, first, &mut copy), columns);
+                    chosen.add_squares(first, &mut squares);
+                    slopes::clip(&mut of_group, &squares, clip);
+                }
+                *slopes = paired(&of_group);
             }
             for (first, slopes) in groups().zip(&slopes) {
                 let window = window(features, columns, first, &mut copy);
                 accumulate(std::array::from_ref(slopes), window, columns, [&mut wide]);
+                chosen.add_scaled(first, slopes, totals);
             }
         }
-        for (total, wide) in totals.iter_mut().zip(wide.as_flattened()) {
-            *total += wide;
-        }
+        self.block.add_packed(wide.as_flattened(), totals);
     }
 }
 

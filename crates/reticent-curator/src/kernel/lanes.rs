@@ -79,6 +79,17 @@ pub(super) fn chunks_of(weights: &[i16]) -> Vec<Chunk<i16>> {
     chunks
 }
 
+/// The squared norms of the rows of a window, at most `32767²`: the compiler knows the instruction for it.
+#[inline(always)]
+pub(super) fn squares(window: &[i16], columns: usize) -> [i32; GROUP] {
+    let mut squares = [0; GROUP];
+    for (row, square) in squares.iter_mut().enumerate() {
+        let features = &window[row * columns..][..columns];
+        *square = features.iter().map(|feature| i32::from(*feature).pow(2)).sum();
+    }
+    squares
+}
+
 #[inline(always)]
 fn chunk_at(window: &[i16], place: usize) -> &Chunk<i16> {
     window[place..].first_chunk().expect("a window has whole chunks")

@@ -7,6 +7,7 @@
 
 use super::lanes::GROUP;
 use reticent_core::contribution::{CodedLabel, scale_score};
+use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Loss, SLOPE_MAX};
 use reticent_core::slope::{exp, slope, truncated};
@@ -39,6 +40,24 @@ fn binary_of(slope: impl Fn(f32, u8) -> i32, scores: &[f32; GROUP], labels: &[Co
         slopes[row] = slope(scores[row], (labels[row] & 1) as u8) * usable;
     }
     slopes
+}
+
+/// Brings the slope of each row within [`reticent_core::contribution::largest_slope`], from the squared norms of the rows.
+#[inline(always)]
+pub(super) fn clip(slopes: &mut [i32; GROUP], squares: &[i32; GROUP], clip: u32) {
+    // `slope² · square` is at most 2^22 · 2^30, and no clip is longer than that: all products are exact in 64-bit floats. So the
+    // quotient's root is off by less than one, and the two comparisons mend that.
+    let longest = f64::from(SLOPE_MAX) * f64::from(LATTICE_NORM_MAX);
+    let bound = f64::from(clip).min(longest).powi(2);
+    let fits = |slope: f64, square: f64| slope * slope * square <= bound;
+    for row in 0..GROUP {
+        let square = f64::from(squares[row]);
+        let root = (bound / square).sqrt().min(f64::from(SLOPE_MAX)).floor();
+        let lower = if fits(root, square) { root } else { root - 1.0 };
+        let next = (lower + 1.0).min(f64::from(SLOPE_MAX));
+        let largest = if fits(next, square) { next } else { lower } as i32;
+        slopes[row] = slopes[row].clamp(-largest, largest);
+    }
 }
 
 /// [`reticent_core::slope::softmax_slopes`] of each row, from one group of scores a class, which are overwritten.

@@ -4,7 +4,7 @@ use reticent_core::pass_weights::PassWeights;
 
 use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window};
 use super::slopes;
-use crate::lattice::LatticeBlock;
+use crate::lattice::{CompactBlock, LatticeBlock};
 
 /// Which slopes a row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct SoftmaxPass<'a> {
     pub(super) classes: usize,
     pub(super) slopes: SoftmaxSlopes,
     pub(super) weights: &'a PassWeights,
-    pub(super) block: LatticeBlock<'a>,
+    pub(super) block: CompactBlock<'a>,
 }
 
 impl SoftmaxPass<'_> {
@@ -34,8 +34,11 @@ impl SoftmaxPass<'_> {
         accumulate_four: impl Fn(&[PairedSlopes; 4], &[i16], usize, [&mut [Chunk<i64>]; 4]),
         accumulate_one: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1]),
     ) {
-        let LatticeBlock { columns, features, steps, labels } = self.block;
-        let weights: Vec<_> = self.weights.weights().chunks_exact(columns).map(chunks_of).collect();
+        let CompactBlock { layout, packed, chosen } = self.block;
+        let LatticeBlock { columns, features, steps, labels } = packed;
+        let of_class = |weights| chunks_of(&self.block.packed_of(weights));
+        let all_weights = || self.weights.weights().chunks_exact(layout.columns());
+        let weights: Vec<_> = all_weights().map(of_class).collect();
         let chunks = columns.div_ceil(CHUNK);
         let mut wide = vec![[0i64; CHUNK]; chunks * self.classes];
         let mut copy = Vec::new();
@@ -44,8 +47,10 @@ impl SoftmaxPass<'_> {
         for first in (0..labels.len()).step_by(GROUP) {
             let window = window(features, columns, first, &mut copy);
             let (labels, steps) = (labels_of(labels, first), steps_of(steps, first));
-            for (scores, weights) in scores.iter_mut().zip(&weights) {
-                *scores = slopes::scores(&dots(weights, window, columns), self.weights, &steps);
+            for ((scores, weights), all_weights) in scores.iter_mut().zip(&weights).zip(all_weights()) {
+                let mut products = dots(weights, window, columns);
+                chosen.add_dots(first, all_weights, &mut products);
+                *scores = slopes::scores(&products, self.weights, &steps);
             }
             match self.slopes {
                 SoftmaxSlopes::Softmax => slopes::softmax(&mut scores, &labels, &mut slopes),
@@ -62,11 +67,12 @@ impl SoftmaxPass<'_> {
             for (slopes, wide) in left.iter().zip(wide_left.chunks_exact_mut(chunks)) {
                 accumulate_one(&[paired(slopes)], window, columns, [wide]);
             }
-        }
-        for (totals, wide) in totals.chunks_exact_mut(columns).zip(wide.chunks_exact(chunks)) {
-            for (total, wide) in totals.iter_mut().zip(wide.as_flattened()) {
-                *total += wide;
+            for (slopes, totals) in slopes.iter().zip(totals.chunks_exact_mut(layout.columns())) {
+                chosen.add_scaled(first, &paired(slopes), totals);
             }
+        }
+        for (totals, wide) in totals.chunks_exact_mut(layout.columns()).zip(wide.chunks_exact(chunks)) {
+            self.block.add_packed(wide.as_flattened(), totals);
         }
     }
 }

@@ -99,6 +99,7 @@ fn a_public_draft_is_a_schema_of_the_file() {
     let bounds = |place: usize| match &schema.features()[place].kind {
         FeatureKind::Numeric { low, high, .. } => format!("{low}..{high}"),
         FeatureKind::Categorical { categories, .. } => categories.join("|"),
+        FeatureKind::Hashed { .. } => panic!("is never drafted"),
     };
     assert_eq!(bounds(0), "17..90");
     assert_eq!(bounds(1), "clerk|cook", "the word \"other\" is a bucket already");

@@ -1,15 +1,16 @@
 //! Every set of instructions that the machine has gives the integers of core's scalar reference, in the worst cases too.
 
 use proptest::prelude::*;
-use reticent_core::contribution::{CodedLabel, class_of, class_scores, score};
-use reticent_core::encoding::LatticeRow;
+use reticent_core::contribution::{CodedLabel, class_of, class_scores, largest_slope, score};
+use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
+use reticent_core::schema::Schema;
 use reticent_core::slope::{bounded_softmax_slopes, slope, softmax_slopes};
 use reticent_curator::kernel::{
-    FLUSH_ROWS, Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient,
+    FLUSH_ROWS, GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient,
 };
-use reticent_curator::lattice::{LatticeBlock, Steps};
+use reticent_curator::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
 
 /// Lattice rows of some columns: of full length in one coordinate, spread over all, or short; mostly alike, as the worst sums
 /// are those of rows that agree.
@@ -39,57 +40,109 @@ fn features(columns: usize, rows: usize) -> impl Strategy<Value = Vec<i16>> {
     )
 }
 
+/// Categories of a wide block, "other" not counted.
+const WIDE: usize = 64;
+
+/// Columns by the schema: so many of numbers, with the intercept, and wide blocks.
+fn encoding(packed: usize, blocks: usize) -> Encoding {
+    let mut text =
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n"
+            .to_owned();
+    (1..packed).for_each(|column| text.push_str(&format!("x{column} = {{ bounds = [0, 1] }}\n")));
+    let categories: Vec<String> = (0..WIDE).map(|category| format!("\"{category}\"")).collect();
+    for block in 0..blocks {
+        text.push_str(&format!("k{block} = {{ categories = [{}] }}\n", categories.join(", ")));
+    }
+    Encoding::plain(Coding::of(&Schema::from_text(&text).expect("legal")), NormRule::OwnNorm)
+}
+
 struct Rows {
-    columns: usize,
-    features: Vec<i16>,
+    encoding: Encoding,
+    packed: Vec<i16>,
+    chosen_columns: Vec<u32>,
+    chosen: Vec<i16>,
     steps: Option<Vec<f32>>,
     labels: Vec<CodedLabel>,
     weights: Vec<f64>,
+    /// All coordinates of all rows.
+    whole: Vec<i16>,
 }
 
 impl Rows {
+    fn columns(&self) -> usize {
+        self.encoding.layout().columns()
+    }
+
     fn steps(&self) -> Steps<'_> {
         self.steps.as_ref().map_or(Steps::Common(3.0e-5), |steps| Steps::Own(steps))
     }
 
-    fn block(&self) -> LatticeBlock<'_> {
-        LatticeBlock { columns: self.columns, features: &self.features, steps: self.steps(), labels: &self.labels }
+    fn block(&self) -> CompactBlock<'_> {
+        let layout = self.encoding.layout();
+        CompactBlock {
+            layout,
+            packed: LatticeBlock {
+                columns: layout.packed().len(),
+                features: &self.packed,
+                steps: self.steps(),
+                labels: &self.labels,
+            },
+            chosen: ChosenCoordinates {
+                per_row: layout.wide_blocks(),
+                columns: &self.chosen_columns,
+                values: &self.chosen,
+            },
+        }
     }
 
     fn each(&self) -> impl Iterator<Item = (LatticeRow<'_>, CodedLabel)> {
-        let rows = self.features.chunks_exact(self.columns).zip(&self.labels).enumerate();
+        let rows = self.whole.chunks_exact(self.columns()).zip(&self.labels).enumerate();
         rows.map(|(row, (features, label))| (LatticeRow { features, step: self.steps().of_row(row) }, *label))
     }
 }
 
 impl std::fmt::Debug for Rows {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{:?}", (self.columns, &self.features, &self.steps, &self.labels, &self.weights))
+        write!(formatter, "{:?}", (self.columns(), &self.whole, &self.steps, &self.labels, &self.weights))
     }
 }
 
 fn rows(classes: usize) -> impl Strategy<Value = Rows> {
-    let columns = prop_oneof![1usize..40, prop::sample::select(vec![15usize, 16, 17, 31, 32, 33, 63, 64, 65, 130])];
+    let packed = prop_oneof![2usize..40, prop::sample::select(vec![15usize, 16, 17, 31, 32, 33, 63, 64, 65, 130])];
     let count = prop_oneof![0usize..140, prop::sample::select(vec![31usize, 32, 33, 64, 65, 257])];
     // An interpreter takes a thousand times as long.
-    let (columns_max, count_max) = if cfg!(miri) { (18, 34) } else { (usize::MAX, usize::MAX) };
-    (columns, count).prop_flat_map(move |(columns, count)| {
-        let (columns, count) = (columns.min(columns_max), count.min(count_max));
+    let (packed_max, count_max) = if cfg!(miri) { (18, 34) } else { (usize::MAX, usize::MAX) };
+    (packed, 0..4usize, count).prop_flat_map(move |(packed, blocks, count)| {
+        let (packed, blocks, count) = (packed.min(packed_max), blocks.saturating_sub(1), count.min(count_max));
+        let encoding = encoding(packed, blocks);
         let step = prop_oneof![Just(1.0f32), 1e-6f32..1e-3];
         let label = prop_oneof![8 => 0..classes as i16, 1 => any::<i16>(), 1 => Just(i16::MIN)];
         let weight = prop_oneof![4 => -3.0f64..3.0, 1 => -1e3f64..1e3];
         (
-            features(columns, count),
+            features(packed + blocks, count),
+            prop::collection::vec(0..=WIDE, count * blocks),
             prop::option::of(prop::collection::vec(step, count)),
             prop::collection::vec(label, count),
-            prop::collection::vec(weight, columns * classes),
+            prop::collection::vec(weight, encoding.layout().columns() * classes),
         )
-            .prop_map(move |(features, steps, labels, weights)| Rows {
-                columns,
-                features,
-                steps,
-                labels,
-                weights,
+            .prop_map(move |(features, categories, steps, labels, weights)| {
+                let rows = features.chunks_exact(packed + blocks);
+                let mut whole = vec![0; count * encoding.layout().columns()];
+                let (mut of_packed, mut chosen_columns, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
+                for (row, (features, whole)) in
+                    rows.zip(whole.chunks_exact_mut(encoding.layout().columns())).enumerate()
+                {
+                    whole[..packed].copy_from_slice(&features[..packed]);
+                    of_packed.extend_from_slice(&features[..packed]);
+                    for block in 0..blocks {
+                        let column = packed + block * (WIDE + 1) + categories[row * blocks + block];
+                        whole[column] = features[packed + block];
+                        chosen_columns.push(column as u32);
+                        chosen.push(features[packed + block]);
+                    }
+                }
+                let encoding = encoding.clone();
+                Rows { encoding, packed: of_packed, chosen_columns, chosen, steps, labels, weights, whole }
             })
     })
 }
@@ -114,21 +167,31 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 150 }))]
 
     #[test]
-    fn gradients_are_those_of_the_scalar_reference(rows in rows(2)) {
-        let weights = PassWeights::quantise(&rows.weights[..rows.columns]);
-        for loss in [Loss::Logistic, Loss::TwoSidedExponential] {
-            let mut expected = vec![7i64; rows.columns];
+    fn gradients_are_those_of_the_scalar_reference(
+        rows in rows(2),
+        clip in prop_oneof![Just(0u32), Just(1), Just(u32::MAX), 0..2048 * 32767u32, (0..11u32, 0..16u32).prop_map(|(slope, size)| 1 << (slope + size))],
+    ) {
+        let weights = PassWeights::quantise(&rows.weights[..rows.columns()]);
+        let rule = |loss, clip| GradientRule { loss, clip };
+        for rule in [
+            rule(Loss::Logistic, None),
+            rule(Loss::TwoSidedExponential, None),
+            rule(Loss::Logistic, Some(clip)),
+            rule(Loss::TwoSidedExponential, Some(clip)),
+        ] {
+            let mut expected = vec![7i64; rows.columns()];
             for (row, label) in rows.each() {
                 let Some(class) = class_of(label, 2) else { continue };
-                let slope = slope(loss, score(&weights, row), class as u8);
+                let largest = rule.clip.map_or(i32::MAX, |clip| largest_slope(row.features, clip));
+                let slope = slope(rule.loss, score(&weights, row), class as u8).clamp(-largest, largest);
                 for (total, feature) in expected.iter_mut().zip(row.features) {
                     *total += i64::from(slope) * i64::from(*feature);
                 }
             }
             for instructions in Instructions::available() {
-                let mut found = vec![7i64; rows.columns];
-                add_gradient(instructions, loss, &weights, &rows.block(), &mut found);
-                prop_assert_eq!(&found, &expected, "{}", instructions.name());
+                let mut found = vec![7i64; rows.columns()];
+                add_gradient(instructions, rule, &weights, &rows.block(), &mut found);
+                prop_assert_eq!(&found, &expected, "{} {:?}", instructions.name(), rule);
             }
         }
     }
@@ -141,19 +204,19 @@ proptest! {
                 SoftmaxSlopes::Softmax => softmax_slopes,
                 SoftmaxSlopes::Bounded => bounded_softmax_slopes,
             };
-            let mut expected = vec![-3i64; rows.columns * classes];
+            let mut expected = vec![-3i64; rows.columns() * classes];
             let mut of_row = vec![0; classes];
             for (row, label) in rows.each() {
                 let Some(class) = class_of(label, classes as u32) else { continue };
                 scalar(&class_scores(&weights, row), class, &mut of_row);
-                for (totals, slope) in expected.chunks_exact_mut(rows.columns).zip(&of_row) {
+                for (totals, slope) in expected.chunks_exact_mut(rows.columns()).zip(&of_row) {
                     for (total, feature) in totals.iter_mut().zip(row.features) {
                         *total += i64::from(*slope) * i64::from(*feature);
                     }
                 }
             }
             for instructions in Instructions::available() {
-                let mut found = vec![-3i64; rows.columns * classes];
+                let mut found = vec![-3i64; rows.columns() * classes];
                 add_softmax_gradient(instructions, slopes, &weights, &rows.block(), &mut found);
                 prop_assert_eq!(&found, &expected, "{} {:?}", instructions.name(), slopes);
             }
@@ -168,10 +231,10 @@ proptest! {
             i16::MIN => None,
             other => Some(i64::from(other)),
         }).collect();
-        let expected = products_by_definition(rows.columns, &rows.features, &labels);
+        let expected = products_by_definition(rows.columns(), &rows.whole, &labels);
         for instructions in Instructions::available() {
             let mut found = vec![0; expected.len()];
-            add_products(instructions, rows.columns, &rows.features, &labels, &mut found);
+            add_products(instructions, rows.columns(), &rows.whole, &labels, &mut found);
             prop_assert_eq!(&found, &expected, "{}", instructions.name());
         }
     }
@@ -181,6 +244,7 @@ proptest! {
 #[test]
 fn full_scale_rows_do_not_overflow_a_lane() {
     let columns = 37;
+    let encoding = encoding(columns, 0);
     for (place, row_sign, slope_sign) in
         [(0, 1i16, 1i64), (0, -1, 1), (0, 1, -1), (0, -1, -1), (36, 1, 1), (36, -1, -1)]
     {
@@ -192,10 +256,13 @@ fn full_scale_rows_do_not_overflow_a_lane() {
             let mut features = vec![0i16; rows * columns];
             features[place..].iter_mut().step_by(columns).for_each(|feature| *feature = row_sign * 32767);
             let labels = vec![i16::from(slope_sign < 0); rows];
-            let block = LatticeBlock { columns, features: &features, steps: Steps::Common(1.0), labels: &labels };
+            let packed = LatticeBlock { columns, features: &features, steps: Steps::Common(1.0), labels: &labels };
+            let chosen = ChosenCoordinates { per_row: 0, columns: &[], values: &[] };
+            let block = CompactBlock { layout: encoding.layout(), packed, chosen };
+            let rule = GradientRule { loss: Loss::Logistic, clip: None };
             for instructions in Instructions::available() {
                 let mut totals = vec![0i64; columns];
-                add_gradient(instructions, Loss::Logistic, &pass, &block, &mut totals);
+                add_gradient(instructions, rule, &pass, &block, &mut totals);
                 let expected = 2048 * 32767 * rows as i64 * i64::from(row_sign) * slope_sign;
                 assert_eq!(totals[place], expected, "{rows} rows, {}", instructions.name());
             }

@@ -23,11 +23,16 @@ use reticent_testkit::reveal;
 use crate::memory_engine::{COLUMNS, PRIVACY, encoding, maps, query, table};
 
 /// Beside the program that is tested: on a disk, which the folder of temporary files need not be.
-fn place() -> ScratchPlace {
+pub(crate) fn place() -> ScratchPlace {
     ScratchPlace::encrypted(PathBuf::from(env!("CARGO_TARGET_TMPDIR")))
 }
 
-fn spilled(schema: &Schema, rows: &[GeneratedRow], place: &ScratchPlace, block_rows: usize) -> SpilledEngine {
+pub(crate) fn spilled(
+    schema: &Schema,
+    rows: &[GeneratedRow],
+    place: &ScratchPlace,
+    block_rows: usize,
+) -> SpilledEngine {
     let mut writer = SpilledTableWriter::new(schema, place, block_rows).expect("a folder on a disk");
     for row in rows {
         writer.push(&row.cells(schema), row.label()).expect("there is room");

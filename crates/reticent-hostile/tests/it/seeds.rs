@@ -31,6 +31,7 @@ fn seeds_are_written() {
     let seeds = [
         ("csv", csv()),
         ("parquet", parquet()),
+        ("libsvm", LIBSVM.map(<[u8]>::to_vec).into()),
         ("schema", SCHEMAS.map(|text| text.as_bytes().to_vec()).into()),
         ("model", models()),
         ("votes", VOTES.map(<[u8]>::to_vec).into()),
@@ -51,6 +52,16 @@ fn write(corpus: &Path, kind: &str, seeds: &[Vec<u8>]) {
         fs::write(folder.join(format!("seed-{number:02}")), seed).expect("the repository can be written");
     }
 }
+
+/// Texts for each schema and way of packing (`src/libsvm.rs` says what the first byte means).
+const LIBSVM: [&[u8]; 6] = [
+    b"\x00+1 1:0.5 3:-1 12:a 30:u 0:1e6\n-1 2:1\n\n1 qid:7 9:nan # a remark\n",
+    b"\x01a qid:p 1:0 3:1 3:0.25\nb qid:p 12:1\nc qid:q\n0 qid:p 5:x y :3 -3:7",
+    b"\x02-3.5 qid:1 1:1\r\n9 30:x\r\n\xEF\xBB\xBF2 1:1\n",
+    b"\x031 1:1\n-1 2:1\n",
+    b"\x06qid:7 1:1\n1 18446744073709551616:1 00012:a\n",
+    b"\x0b1e0 qid:\xFF 4:.5\n",
+];
 
 /// Texts for each schema and way of packing (`src/csv.rs` says what the first byte means).
 fn csv() -> Vec<Vec<u8>> {

@@ -73,6 +73,7 @@ impl Corner {
                 FeatureKind::Categorical { categories, .. } => {
                     Cell::Category(if up { categories.len() as u32 } else { 1 })
                 }
+                FeatureKind::Hashed { buckets } => Cell::Category(if up { *buckets as u32 } else { 1 }),
             }
         };
         schema.features().iter().enumerate().map(cell).collect()

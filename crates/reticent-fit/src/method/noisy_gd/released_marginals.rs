@@ -3,6 +3,7 @@
 //! Every estimate is drawn toward a prior by `W(a) = a² / (a² + e²)`, with `a` the prior's standard deviation and `e` that of
 //! the noise: a released value that is all noise says nothing.
 
+use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::encoding::{Coding, Column, SlotKind};
 
 /// Share of the prior in an estimate with prior deviation `prior` and noise deviation `noise`.
@@ -166,6 +167,9 @@ impl ReleasedMarginals {
     /// ```
     /// A category rarer than `kappa` cannot be learnt at this signal, so it is not scaled up further. The floor is 0 unless
     /// the noise of many numeric centres would lengthen the rows: then the least that prevents it.
+    ///
+    /// Blocks of at least [`WIDE_BLOCK_CATEGORIES`] are not centred, so that a row is written and read without their zeros; in
+    /// `A²` their variance is then the mean square.
     pub(super) fn scaled(&self, coding: &Coding, signal: f64) -> ScaledColumns {
         let mut floor = 0.0;
         loop {
@@ -188,7 +192,7 @@ impl ReleasedMarginals {
     fn scaled_above(&self, coding: &Coding, signal: f64, floor: f64) -> ScaledColumns {
         let rare = (RARE_SIGNAL / signal).clamp(RARE.0, RARE.1);
         let whole = (0.2 + rare).sqrt();
-        let (mut centre, mut scale, mut variance) = (vec![0.0], vec![1.0], vec![0.0]);
+        let (mut centre, mut scale, mut variance, mut square) = (vec![0.0], vec![1.0], vec![0.0], vec![0.0]);
         let mut before = 0.0;
         let mut columns = self.mean.iter().zip(&self.variance);
         for slot in coding.slot_kinds() {
@@ -196,22 +200,25 @@ impl ReleasedMarginals {
                 SlotKind::Numeric => (1, 1.0),
                 SlotKind::Categories(categories) => (categories, (categories as f64 - 1.0).max(1.0).powf(-BLOCK_ROOT)),
             };
+            let is_centred = count < WIDE_BLOCK_CATEGORIES;
             for (mean, spread) in columns.by_ref().take(count) {
                 let unscaled = match slot {
                     SlotKind::Numeric => 0.5 * whole / (spread + rare * NUMERIC_RARE + floor).sqrt(),
                     SlotKind::Categories(_) => whole / (mean + rare).sqrt(),
                 };
                 before += unscaled * unscaled * spread;
-                centre.push(*mean);
+                let at = if is_centred { *mean } else { 0.0 };
+                centre.push(at);
                 scale.push(unscaled * block);
                 variance.push(*spread);
+                square.push(spread + (mean - at).powi(2));
             }
         }
-        let total = |scale: &[f64]| -> f64 { scale.iter().zip(&variance).map(|(a, v)| a * a * v).sum() };
-        let after = total(&scale);
+        let total = |scale: &[f64], of: &[f64]| -> f64 { scale.iter().zip(of).map(|(a, v)| a * a * v).sum() };
+        let after = total(&scale, &variance);
         let factor = if after > 0.0 { (before / after).sqrt() } else { 1.0 };
         scale.iter_mut().skip(1).for_each(|scale| *scale *= factor);
-        let row_norm = (1.0 + total(&scale)).sqrt();
+        let row_norm = (1.0 + total(&scale, &square)).sqrt();
         ScaledColumns { centre, scale, row_norm, variance }
     }
 }

@@ -1,0 +1,154 @@
+//! The exact sum of a query over one block after another: the same integers as core's scalar reference, row after row.
+
+use reticent_core::contribution::{CodedLabel, product_label};
+use reticent_core::encoding::LatticeRow;
+use reticent_core::query::{Loss, Map, SumQuery};
+use reticent_core::sum::PartialSum;
+
+use crate::kernel::{GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient};
+use crate::lattice::{CompactBlock, LatticeBlock};
+
+/// What one thread has added up: private. Gradients stay in 64 bits from block to block, so that a block of few rows and many
+/// columns costs no pass over all columns.
+pub struct RunningSum<'a> {
+    query: &'a SumQuery,
+    instructions: Instructions,
+    sum: PartialSum,
+    /// Of gradients, not yet in the sum; empty until there are any.
+    totals: Vec<i64>,
+    /// Rows in the totals.
+    rows: u64,
+}
+
+/// Rows whose gradients fit 64 bits with room to spare: a product of slope and coordinate is below `2^26`.
+const ROWS_MAX: u64 = 1 << 36;
+
+/// Coordinates of the rows that are written out together where a query has no compact form.
+const EXPANDED_COORDINATES: usize = 1 << 19;
+
+impl<'a> RunningSum<'a> {
+    /// The sum over no rows.
+    #[must_use]
+    pub fn zero(query: &'a SumQuery) -> Self {
+        let instructions = Instructions::best();
+        Self { query, instructions, sum: PartialSum::zero(query), totals: Vec::new(), rows: 0 }
+    }
+
+    /// Adds the rows of a block.
+    ///
+    /// # Panics
+    /// On a query that is answered without lattice rows, and when the parts of the block are not of the same rows.
+    pub fn add(&mut self, block: &CompactBlock<'_>) {
+        block.assert_whole();
+        assert!(block.rows() <= 1 << 16, "the products of a block fit 64 bits");
+        match *self.query.shape().map() {
+            Map::Gradient { loss, .. } => self.add_gradient(GradientRule { loss, clip: None }, block),
+            Map::ClippedGradient { clip, .. } => {
+                self.add_gradient(GradientRule { loss: Loss::Logistic, clip: Some(clip) }, block);
+            }
+            Map::SoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Softmax, block),
+            Map::BoundedSoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Bounded, block),
+            Map::ClassCount { .. }
+            | Map::Gram { .. }
+            | Map::CorrectCount { .. }
+            | Map::LogLoss { .. }
+            | Map::ScoreHistogram { .. }
+            | Map::SquaredError => self.add_expanded(block),
+            Map::Marginals { .. }
+            | Map::MatrixProduct { .. }
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. }
+            | Map::Minimum(_) => unreachable!("answered without the lattice"),
+        }
+    }
+
+    /// The sum over all rows that were added.
+    pub fn finish(mut self) -> PartialSum {
+        self.flush();
+        self.sum
+    }
+
+    fn add_gradient(&mut self, rule: GradientRule, block: &CompactBlock<'_>) {
+        self.make_room(block);
+        add_gradient(self.instructions, rule, self.query.weights(), block, &mut self.totals);
+    }
+
+    fn add_softmax_gradient(&mut self, slopes: SoftmaxSlopes, block: &CompactBlock<'_>) {
+        self.make_room(block);
+        add_softmax_gradient(self.instructions, slopes, self.query.weights(), block, &mut self.totals);
+    }
+
+    fn make_room(&mut self, block: &CompactBlock<'_>) {
+        if self.rows + block.rows() as u64 > ROWS_MAX {
+            self.flush();
+        }
+        self.totals.resize(self.query.shape().coordinates() as usize, 0);
+        self.rows += block.rows() as u64;
+    }
+
+    fn flush(&mut self) {
+        if self.rows > 0 {
+            self.sum.add_kernel_totals(&self.totals);
+            self.totals.fill(0);
+            self.rows = 0;
+        }
+    }
+
+    /// Whole rows, some at a time where the block has wide parts.
+    fn add_expanded(&mut self, block: &CompactBlock<'_>) {
+        if block.chosen.per_row == 0 {
+            return self.add_whole(&block.packed);
+        }
+        let (columns, packed) = (block.layout.columns(), block.packed);
+        let rows = (EXPANDED_COORDINATES / columns).max(1);
+        let mut features = Vec::new();
+        for first in (0..block.rows()).step_by(rows) {
+            let rows = first..block.rows().min(first + rows);
+            let part = LatticeBlock {
+                columns: packed.columns,
+                features: &packed.features[rows.start * packed.columns..rows.end * packed.columns],
+                steps: packed.steps.of_rows(rows.clone()),
+                labels: &packed.labels[rows.clone()],
+            };
+            features.resize(rows.len() * columns, 0);
+            CompactBlock { layout: block.layout, packed: part, chosen: block.chosen.of_rows(rows) }
+                .expand(&mut features);
+            self.add_whole(&LatticeBlock { columns, features: &features, ..part });
+        }
+    }
+
+    fn add_whole(&mut self, block: &LatticeBlock<'_>) {
+        let LatticeBlock { columns, features, steps, labels } = *block;
+        if let Map::Gram { target, diagonal, off_diagonal, cross, square, .. } = *self.query.shape().map() {
+            let of_row = |(row, label): (usize, &CodedLabel)| product_label(target, *label, steps.of_row(row));
+            let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
+            let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
+            add_products(self.instructions, columns, features, &labels, &mut products);
+            // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
+            let multipliers = [diagonal, off_diagonal, cross, square].map(i64::from);
+            self.sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers));
+        } else {
+            for (row, (features, label)) in features.chunks_exact(columns).zip(labels).enumerate() {
+                self.sum.add_row(self.query, LatticeRow { features, step: steps.of_row(row) }, *label);
+            }
+        }
+    }
+}
+
+/// Products times the multipliers of their blocks, blocks with multiplier 0 of the label left out.
+fn with_multipliers(products: &[i64], columns: usize, [diagonal, off_diagonal, cross, square]: [i64; 4]) -> Vec<i64> {
+    let mut products = products.iter().copied();
+    let mut totals = Vec::with_capacity(products.len());
+    for first in 0..columns {
+        totals.extend(products.by_ref().take(1).map(|product| product * diagonal));
+        totals.extend(products.by_ref().take(columns - first - 1).map(|product| product * off_diagonal));
+    }
+    let with_label: Vec<i64> = products.by_ref().take(columns).collect();
+    if cross > 0 {
+        totals.extend(with_label.iter().map(|product| product * cross));
+    }
+    if square > 0 {
+        totals.extend(products.map(|product| product * square));
+    }
+    totals
+}

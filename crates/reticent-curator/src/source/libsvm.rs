@@ -1,0 +1,157 @@
+//! Tables as libsvm and svmlight write them: a label, then the values that are not zero, each with its index.
+//!
+//! ```text
+//!   +1 3:0.5 11:1 12:1          label  index:value ...
+//!   -1 qid:7 3:1 # a remark     a group, which may be the privacy unit; the rest of the line is not read
+//! ```
+//! As everywhere, nothing in a row is an error: an index that is not there has the value 0, of one that is there twice the last
+//! value counts, and what is neither a label nor an `index:value` is ignored. A line without a word is not a row.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+
+use reticent_core::record::RawValue;
+use reticent_core::schema::LIBSVM_GROUP;
+
+use super::compression::ByteStream;
+use super::csv::RECORD_BYTES_MAX;
+use super::{RawRow, Role, SourceError, WantedColumn};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A libsvm table at its first row.
+pub(crate) struct LibsvmTable {
+    stream: ByteStream,
+    slots: Slots,
+}
+
+/// Where in a line each slot of a row is found.
+struct Slots {
+    /// By index.
+    features: HashMap<u64, usize>,
+    label: Option<usize>,
+    /// Privacy unit and event id, which are both the group.
+    groups: Vec<usize>,
+    count: usize,
+}
+
+impl LibsvmTable {
+    pub(crate) fn new(path: &Path, stream: ByteStream, wanted: &[WantedColumn<'_>]) -> Result<Self, SourceError> {
+        let (mut features, mut label, mut groups) = (HashMap::new(), None, Vec::new());
+        for (slot, wanted) in wanted.iter().enumerate() {
+            match (wanted.role, wanted.name.parse()) {
+                (Role::Key, _) if wanted.name == LIBSVM_GROUP => groups.push(slot),
+                (Role::Key, _) => {
+                    return Err(SourceError::MissingColumn {
+                        path: path.to_owned(),
+                        column: wanted.name.to_owned(),
+                        needed_by: wanted.needed_by,
+                        nearest: None,
+                        columns: vec![LIBSVM_GROUP.to_owned()],
+                    });
+                }
+                _ if wanted.is_target => label = Some(slot),
+                (_, Ok(index)) => {
+                    features.insert(index, slot);
+                }
+                (_, Err(_)) => unreachable!("a schema of this format has indices for names"),
+            }
+        }
+        Ok(Self { stream, slots: Slots { features, label, groups, count: wanted.len() } })
+    }
+
+    /// Hands every row to `visit`, with the bytes read so far, until it fails. Returns the bytes of the file.
+    pub(crate) fn for_each<E: From<SourceError>>(
+        mut self,
+        mut visit: impl FnMut(&LibsvmRow<'_>, u64) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let (mut line, mut values) = (Vec::new(), vec![None; self.slots.count]);
+        let mut is_first = true;
+        while read_line(&mut self.stream, &mut line)? {
+            if std::mem::take(&mut is_first) && line.starts_with(BYTE_ORDER_MARK) {
+                line.drain(..BYTE_ORDER_MARK.len());
+            }
+            if self.slots.find(&line, &mut values) {
+                visit(&LibsvmRow { line: &line, values: &values, slots: &self.slots }, self.stream.bytes_read())?;
+            }
+        }
+        Ok(self.stream.bytes_read())
+    }
+}
+
+/// The next line, without its end and without what passes the longest record; false at the end of the file.
+fn read_line(stream: &mut ByteStream, line: &mut Vec<u8>) -> Result<bool, SourceError> {
+    line.clear();
+    let mut is_any = false;
+    loop {
+        let input = stream.fill()?;
+        if input.is_empty() {
+            return Ok(is_any);
+        }
+        is_any = true;
+        let end = input.iter().position(|byte| *byte == b'\n');
+        let part = &input[..end.unwrap_or(input.len())];
+        line.extend_from_slice(&part[..part.len().min(RECORD_BYTES_MAX - line.len())]);
+        let consumed = part.len() + usize::from(end.is_some());
+        stream.consume(consumed);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+impl Slots {
+    /// Finds the values of a line; false when it is not a row.
+    fn find(&self, line: &[u8], values: &mut [Option<Range<usize>>]) -> bool {
+        values.fill(None);
+        let line = &line[..line.iter().position(|byte| *byte == b'#').unwrap_or(line.len())];
+        let mut is_row = false;
+        let mut start = 0;
+        for word in line.split(u8::is_ascii_whitespace) {
+            let place = start;
+            start += word.len() + 1;
+            if word.is_empty() {
+                continue;
+            }
+            let is_first = !std::mem::replace(&mut is_row, true);
+            let Some(colon) = word.iter().position(|byte| *byte == b':') else {
+                if let (true, Some(slot)) = (is_first, self.label) {
+                    values[slot] = Some(place..place + word.len());
+                }
+                continue;
+            };
+            let value = Some(place + colon + 1..place + word.len());
+            if word[..colon] == *LIBSVM_GROUP.as_bytes() {
+                self.groups.iter().for_each(|slot| values[*slot] = value.clone());
+            } else if let Some(slot) = index(&word[..colon]).and_then(|index| self.features.get(&index)) {
+                values[*slot] = value;
+            }
+        }
+        is_row
+    }
+}
+
+/// A whole number in digits alone.
+fn index(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().all(u8::is_ascii_digit);
+    if digits { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+}
+
+/// One line as the slots of a row: private.
+pub(crate) struct LibsvmRow<'a> {
+    line: &'a [u8],
+    /// Where the value of each slot is, if it is there.
+    values: &'a [Option<Range<usize>>],
+    slots: &'a Slots,
+}
+
+impl RawRow for LibsvmRow<'_> {
+    fn value(&self, slot: usize) -> RawValue<'_> {
+        match &self.values[slot] {
+            Some(place) => RawValue::Text(&self.line[place.clone()]),
+            None if self.slots.label == Some(slot) || self.slots.groups.contains(&slot) => RawValue::Missing,
+            None => RawValue::Number(0.0),
+        }
+    }
+}

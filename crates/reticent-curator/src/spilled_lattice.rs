@@ -1,0 +1,106 @@
+//! A block of lattice rows in memory, between its bytes in a scratch file and the kernel.
+
+use reticent_core::compact_row::CompactRowMut;
+use reticent_core::contribution::CodedLabel;
+use reticent_core::encoding::Encoding;
+
+use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
+use crate::scratch_blocks::{append, fetch};
+use crate::spilled_table::CodedRows;
+
+/// Bytes of a lattice row under an encoding, with its label, and with its step where every row has its own.
+pub(crate) fn row_bytes(encoding: &Encoding) -> usize {
+    let step = if encoding.common_step().is_none() { size_of::<f32>() } else { 0 };
+    let layout = encoding.layout();
+    let chosen = layout.wide_blocks() * (size_of::<u32>() + size_of::<i16>());
+    layout.packed().len() * size_of::<i16>() + chosen + step + size_of::<CodedLabel>()
+}
+
+/// Lattice rows of a block, as they are read and written: private.
+#[derive(Default)]
+pub(crate) struct LatticeRows {
+    packed: Vec<i16>,
+    labels: Vec<CodedLabel>,
+    chosen_columns: Vec<u32>,
+    chosen: Vec<i16>,
+    own_steps: Vec<f32>,
+}
+
+impl LatticeRows {
+    pub(crate) fn fetch(&mut self, encoding: &Encoding, bytes: &[u8]) {
+        let rows = bytes.len() / row_bytes(encoding);
+        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().wide_blocks());
+        let mut rest = bytes;
+        let mut part = |values: usize, size: usize| {
+            let (part, after) = rest.split_at(rows * values * size);
+            rest = after;
+            part
+        };
+        let of_packed = part(columns, size_of::<i16>());
+        let of_labels = part(1, size_of::<CodedLabel>());
+        let of_columns = part(blocks, size_of::<u32>());
+        let of_chosen = part(blocks, size_of::<i16>());
+        self.packed.resize(rows * columns, 0);
+        self.labels.resize(rows, 0);
+        self.chosen_columns.resize(rows * blocks, 0);
+        self.chosen.resize(rows * blocks, 0);
+        fetch(of_packed, &mut self.packed, i16::from_le_bytes);
+        fetch(of_labels, &mut self.labels, CodedLabel::from_le_bytes);
+        fetch(of_columns, &mut self.chosen_columns, u32::from_le_bytes);
+        fetch(of_chosen, &mut self.chosen, i16::from_le_bytes);
+        if encoding.common_step().is_none() {
+            self.own_steps.resize(rows, 0.0);
+            fetch(rest, &mut self.own_steps, f32::from_le_bytes);
+        }
+    }
+
+    pub(crate) fn append(&self, encoding: &Encoding, bytes: &mut Vec<u8>) {
+        append(bytes, &self.packed, i16::to_le_bytes);
+        append(bytes, &self.labels, CodedLabel::to_le_bytes);
+        append(bytes, &self.chosen_columns, u32::to_le_bytes);
+        append(bytes, &self.chosen, i16::to_le_bytes);
+        if encoding.common_step().is_none() {
+            append(bytes, &self.own_steps, f32::to_le_bytes);
+        }
+    }
+
+    pub(crate) fn block<'a>(&'a self, encoding: &'a Encoding) -> CompactBlock<'a> {
+        let layout = encoding.layout();
+        let steps = encoding.common_step().map_or(Steps::Own(&self.own_steps), Steps::Common);
+        CompactBlock {
+            layout,
+            packed: LatticeBlock {
+                columns: layout.packed().len(),
+                features: &self.packed,
+                steps,
+                labels: &self.labels,
+            },
+            chosen: ChosenCoordinates {
+                per_row: layout.wide_blocks(),
+                columns: &self.chosen_columns,
+                values: &self.chosen,
+            },
+        }
+    }
+
+    /// Puts coded rows on the lattice. `scratch` is of any length.
+    pub(crate) fn encode(&mut self, encoding: &Encoding, rows: CodedRows<'_>, scratch: &mut Vec<f64>) {
+        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().wide_blocks());
+        scratch.resize(columns + blocks, 0.0);
+        self.packed.resize(rows.labels.len() * columns, 0);
+        self.chosen_columns.resize(rows.labels.len() * blocks, 0);
+        self.chosen.resize(rows.labels.len() * blocks, 0);
+        self.labels.clear();
+        self.labels.extend_from_slice(rows.labels);
+        self.own_steps.clear();
+        for (row, (packed, codes)) in self.packed.chunks_exact_mut(columns).zip(rows.codes()).enumerate() {
+            let of_row = row * blocks..(row + 1) * blocks;
+            let row = CompactRowMut {
+                packed,
+                chosen_columns: &mut self.chosen_columns[of_row.clone()],
+                chosen: &mut self.chosen[of_row],
+            };
+            self.own_steps.push(encoding.encode_compact(codes, scratch, row));
+        }
+    }
+}

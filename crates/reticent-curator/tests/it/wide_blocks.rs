@@ -1,0 +1,132 @@
+//! Rows without the zeros of wide blocks give the sums of whole rows, from memory and from scratch files.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
+use reticent_core::contribution::UNUSABLE_LABEL;
+use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::engine::Engine;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::schema::Schema;
+use reticent_core::sum::PartialSum;
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_testkit::generate::GeneratedRow;
+use reticent_testkit::reveal;
+
+use crate::memory_engine::{PRIVACY, table};
+use crate::spilled_engine::{place, spilled};
+
+/// Categories by feature, "other" not counted: a narrow block, the narrowest wide one, a wider one.
+const CATEGORIES: [usize; 3] = [3, WIDE_BLOCK_CATEGORIES - 1, 90];
+const COLUMNS: usize = 1 + 2 + 4 + WIDE_BLOCK_CATEGORIES + 91;
+
+fn schema() -> Schema {
+    let mut text = format!("[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\n");
+    text.push_str("x = { bounds = [0, 10] }\n");
+    for (feature, categories) in CATEGORIES.iter().enumerate() {
+        let listed: Vec<String> = (0..*categories).map(|category| format!("\"c{category}\"")).collect();
+        text.push_str(&format!("k{feature} = {{ categories = [{}] }}\n", listed.join(", ")));
+    }
+    text.push_str("z = { bounds = [0, 10] }\n");
+    Schema::from_text(&text).expect("legal")
+}
+
+fn rows() -> impl Strategy<Value = Vec<GeneratedRow>> {
+    let number = || prop_oneof![Just(0.0), Just(10.0), 0.0..10.0f64];
+    let category = |feature: usize| (0..=CATEGORIES[feature]).prop_map(|category| category as f64);
+    let values = (number(), category(0), category(1), category(2), number());
+    let class = prop_oneof![Just(Some(0)), Just(Some(1)), Just(None)];
+    let row = (values, class)
+        .prop_map(|((x, one, two, three, z), class)| GeneratedRow { values: vec![x, one, two, three, z], class });
+    prop::collection::vec(row, 0..150)
+}
+
+fn maps() -> Vec<Map> {
+    let columns = COLUMNS as u32;
+    vec![
+        Map::ClassCount { classes: 2 },
+        Map::Gradient { loss: Loss::TwoSidedExponential, columns },
+        Map::ClippedGradient { columns, clip: 1 << 23 },
+        Map::SoftmaxGradient { classes: 3, columns },
+        Map::BoundedSoftmaxGradient { classes: 3, columns },
+        Map::Gram { columns, target: ProductTarget::Class, diagonal: 29, off_diagonal: 41, cross: 20, square: 3 },
+        Map::CorrectCount { classes: 3 },
+        Map::LogLoss { classes: 2 },
+        Map::ScoreHistogram { buckets: 16 },
+        Map::SquaredError,
+    ]
+}
+
+fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
+    let scores = match map {
+        Map::ClassCount { .. } | Map::Gram { .. } => 0,
+        Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { .. } => 3,
+        _ => 1,
+    };
+    let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
+    let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
+    let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
+    SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")
+}
+
+/// Row after row by core's scalar code.
+fn by_reference(schema: &Schema, rows: &[GeneratedRow], query: &SumQuery) -> Vec<i128> {
+    let encoding = query.encoding().expect("asked of a table");
+    let mut sum = PartialSum::zero(query);
+    for row in rows {
+        let mut codes = vec![0; encoding.coding().slots()];
+        encoding.coding().encode_cells(&row.cells(schema), &mut codes);
+        let mut features = [0i16; COLUMNS];
+        let step = encoding.encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
+        let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
+        sum.add_row(query, LatticeRow { features: &features, step }, label);
+    }
+    reveal(sum)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn sums_are_those_of_whole_rows(
+        rows in rows(),
+        block_rows in prop_oneof![Just(1usize), Just(33), 1..200usize],
+        weights in prop::collection::vec(-8.0f64..8.0, COLUMNS),
+        shift in -1.0f64..1.0,
+        bound in 0.5f64..6.0,
+        wide in [any::<bool>(), any::<bool>()],
+    ) {
+        let schema = schema();
+        let scratch = spilled(&schema, &rows, &place(), block_rows);
+        let memory = [
+            MemoryEngine::new(table(&schema, &rows)),
+            MemoryEngine::with_block_rows(table(&schema, &rows), block_rows),
+        ];
+        for norm in [NormRule::OwnNorm, NormRule::Clip(bound)] {
+            // A block that is centred is not wide.
+            let mut centre = vec![shift; COLUMNS];
+            if wide[0] {
+                centre[6..6 + WIDE_BLOCK_CATEGORIES].fill(0.0);
+            }
+            if wide[1] {
+                centre[6 + WIDE_BLOCK_CATEGORIES..COLUMNS - 1].fill(0.0);
+            }
+            let scale = (0..COLUMNS).map(|column| 0.5 + column as f64 / 40.0).collect();
+            let encoding = Arc::new(Encoding::new(Coding::of(&schema), centre, scale, norm));
+            prop_assert_eq!(encoding.layout().wide_blocks(), wide.iter().filter(|wide| **wide).count());
+            for map in maps() {
+                let query = query(map, &encoding, &weights);
+                let expected = by_reference(&schema, &rows, &query);
+                for engine in &memory {
+                    let found = reveal(engine.exact_sum(&query).expect("in memory"));
+                    prop_assert_eq!(&found, &expected, "{:?}", query.shape().map());
+                }
+                let found = reveal(scratch.exact_sum(&query).expect("the disk works"));
+                prop_assert_eq!(&found, &expected, "{:?}", query.shape().map());
+            }
+        }
+    }
+}
