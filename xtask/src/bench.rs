@@ -54,7 +54,7 @@ enum Part {
     Fits,
     /// CSV and Parquet to a private model, beside polars with diffprivlib
     Files,
-    /// SciPy's pass over a sparse matrix
+    /// A pass over a sparse table, beside SciPy
     Sparse,
     /// Exact noise and accounting: speed and error
     Noise,

@@ -20,7 +20,7 @@ use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
-use reticent_fit::model::Model;
+use reticent_fit::model::{MODEL_BYTES_MAX, Model};
 
 use self::storage::StoredRows;
 use crate::args::{Command, StorageArguments};
@@ -46,12 +46,12 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 }
 
 fn read_schema(path: &Path) -> Result<Schema, Failure> {
-    let text = files::read_text(path, "schema")?;
+    let text = files::read_text(path, "schema", files::DOCUMENT_BYTES_MAX)?;
     Schema::from_text(&text).map_err(|problems| Failure::Usage(format!("{}:\n{problems}", path.display())))
 }
 
 fn read_model(path: &Path) -> Result<Model, Failure> {
-    let text = files::read_text(path, "model")?;
+    let text = files::read_text(path, "model", MODEL_BYTES_MAX)?;
     Model::from_json(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 

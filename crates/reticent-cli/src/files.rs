@@ -97,15 +97,18 @@ impl OutputFile {
     }
 }
 
-/// Reads a text that somebody wrote by hand or with this program.
-pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
-    const BYTES_MAX: u64 = 64 << 20;
+/// Bytes of a document, but for models.
+pub(crate) const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads a text that somebody wrote by hand or with this program, of at most `bytes_max` bytes.
+pub(crate) fn read_text(path: &Path, what: &str, bytes_max: u64) -> Result<String, Failure> {
     let failed = |error: io::Error| Failure::input_output(&format!("reading the {what}"), path, &error);
     let mut bytes = Vec::new();
     // What has no size, such as a pipe, may have no end either.
-    fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(Failure::Usage(format!("{}: more than 64 MiB are too many for a {what}", path.display())));
+    fs::File::open(path).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > bytes_max {
+        let mebibytes = bytes_max >> 20;
+        return Err(Failure::Usage(format!("{}: more than {mebibytes} MiB are too many for a {what}", path.display())));
     }
     String::from_utf8(bytes)
         .map_err(|_| Failure::Usage(format!("{}: not a {what}: it is not UTF-8 text", path.display())))

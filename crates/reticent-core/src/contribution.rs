@@ -27,10 +27,6 @@ pub const UNUSABLE_LABEL: CodedLabel = i16::MIN;
 pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel, totals: &mut [i128]) {
     let weights = query.weights();
     match *query.shape().map() {
-        Map::ClassCount { classes } => {
-            let Some(class) = class_of(label, classes) else { return };
-            totals[class] += i128::from(COUNT_STEP);
-        }
         Map::Gradient { loss, .. } => {
             let Some(class) = class_of(label, 2) else { return };
             let slope = slope(loss, score(weights, row), class as u8);
@@ -59,32 +55,58 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             let Some(label) = product_label(target, label, row.step) else { return };
             add_products(totals, row.features, label, [diagonal, off_diagonal, cross, square].map(i64::from));
         }
+        Map::ClassCount { .. } => add_scored(query, &[], row.step, label, totals),
+        Map::CorrectCount { .. } | Map::LogLoss { .. } | Map::ScoreHistogram { .. } | Map::SquaredError => {
+            let of_score = weights.weights().chunks_exact(row.features.len());
+            let dots: Vec<i64> = of_score.map(|weights| dot(weights, row.features)).collect();
+            add_scored(query, &dots, row.step, label, totals);
+        }
+        Map::Marginals { .. }
+        | Map::MatrixProduct { .. }
+        | Map::PartyVectors { .. }
+        | Map::PartyMinimum { .. }
+        | Map::Minimum(_) => unreachable!("answered from codes, labels or votes"),
+    }
+}
+
+/// Adds the contribution of one row to a query that looks at its label and its scores alone. `dots` are the exact products of
+/// the row with the weights of each score, in order.
+///
+/// Guarantee: as [`add_contribution`], and for every `dots`: counts, losses and errors are bounded whatever the scores are.
+///
+/// # Panics
+/// On queries that look at more, and when there are fewer products than the query has scores.
+pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLabel, totals: &mut [i128]) {
+    let score = |output: usize| scale_score(dots[output], query.weights(), row_step);
+    let all_scores = || -> Vec<f32> { (0..dots.len()).map(score).collect() };
+    match *query.shape().map() {
+        Map::ClassCount { classes } => {
+            let Some(class) = class_of(label, classes) else { return };
+            totals[class] += i128::from(COUNT_STEP);
+        }
         Map::CorrectCount { classes } => {
             let Some(class) = class_of(label, classes) else { return };
-            let predicted = if scores(classes) == 1 {
-                usize::from(score(weights, row) > 0.0)
-            } else {
-                largest_place(&class_scores(weights, row))
-            };
+            let predicted =
+                if scores(classes) == 1 { usize::from(score(0) > 0.0) } else { largest_place(&all_scores()) };
             totals[0] += i128::from(COUNT_STEP);
             totals[1] += i128::from(COUNT_STEP) * i128::from(predicted == class);
         }
         Map::LogLoss { classes } => {
             let Some(class) = class_of(label, classes) else { return };
             let loss = if scores(classes) == 1 {
-                let z = f64::from(score(weights, row));
+                let z = f64::from(score(0));
                 let margin = if class == 1 { z } else { -z };
                 // ln(1 + e^-margin), stable on both sides.
                 (-margin).max(0.0) + (-margin.abs()).exp().ln_1p()
             } else {
-                log_sum_exp_excess(&class_scores(weights, row), class)
+                log_sum_exp_excess(&all_scores(), class)
             };
             let cap = LOG_LOSS_STEP * i64::from(LOG_LOSS_CAP);
             totals[0] += i128::from(((loss * LOG_LOSS_STEP as f64) as i64).clamp(0, cap));
         }
         Map::ScoreHistogram { buckets } => {
             let Some(class) = class_of(label, 2) else { return };
-            let bucket = ((sigmoid(score(weights, row)) * buckets as f32) as u32).min(buckets - 1);
+            let bucket = ((sigmoid(score(0)) * buckets as f32) as u32).min(buckets - 1);
             totals[(class as u32 * buckets + bucket) as usize] += i128::from(COUNT_STEP);
         }
         Map::SquaredError => {
@@ -93,18 +115,23 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             }
             let full = f64::from(LATTICE_NORM_MAX);
             let label = f64::from(label) / full;
-            let error = f64::from(score(weights, row)).clamp(-1.0, 1.0) - label;
+            let error = f64::from(score(0)).clamp(-1.0, 1.0) - label;
             let step = |value: f64| i128::from((value * COUNT_STEP as f64) as i64).clamp(-COUNT, COUNT);
             const COUNT: i128 = COUNT_STEP as i128;
             for (total, value) in totals.iter_mut().zip([1.0, error * error / 4.0, label, label * label]) {
                 *total += step(value);
             }
         }
-        Map::Marginals { .. }
+        Map::Gradient { .. }
+        | Map::ClippedGradient { .. }
+        | Map::SoftmaxGradient { .. }
+        | Map::BoundedSoftmaxGradient { .. }
+        | Map::Gram { .. }
+        | Map::Marginals { .. }
         | Map::MatrixProduct { .. }
         | Map::PartyVectors { .. }
         | Map::PartyMinimum { .. }
-        | Map::Minimum(_) => unreachable!("answered from codes, labels or votes"),
+        | Map::Minimum(_) => unreachable!("answered from whole rows, codes, labels or votes"),
     }
 }
 
@@ -324,10 +351,15 @@ pub fn class_scores(weights: &PassWeights, row: LatticeRow<'_>) -> Vec<f32> {
 }
 
 fn score_with(of_class: &[i16], weights: &PassWeights, row: LatticeRow<'_>) -> f32 {
+    scale_score(dot(of_class, row.features), weights, row.step)
+}
+
+/// The exact product of a row with the weights of one score.
+#[must_use]
+#[inline]
+pub fn dot(weights: &[i16], features: &[i16]) -> i64 {
     // Below 2^31 by the norms of both sides, so a narrower accumulator gives the same integer.
-    let dot: i64 =
-        of_class.iter().zip(row.features).map(|(weight, feature)| i64::from(*weight) * i64::from(*feature)).sum();
-    scale_score(dot, weights, row.step)
+    weights.iter().zip(features).map(|(weight, feature)| i64::from(*weight) * i64::from(*feature)).sum()
 }
 
 /// The last step of [`score`], apart so that kernels that have the exact integer already share it.

@@ -166,11 +166,11 @@ impl From<&FeatureKind> for FeatureReaderKind {
             }
             FeatureKind::Categorical { categories, missing } => {
                 let indexed = categories.iter().map(String::as_str).zip(1..);
-                let missing = u32::try_from(*missing).expect("a schema has at most 100,000 encoded columns");
+                let missing = u32::try_from(*missing).expect("a schema caps its columns");
                 Self::Categorical { categories: Spellings::new(indexed, BooleanNumbers::Alike), missing }
             }
             FeatureKind::Hashed { buckets } => {
-                Self::Hashed { buckets: u32::try_from(*buckets).expect("a schema has at most 100,000 encoded columns") }
+                Self::Hashed { buckets: u32::try_from(*buckets).expect("a schema caps its columns") }
             }
         }
     }

@@ -205,8 +205,8 @@ pub const OTHER: &str = "other";
 pub const ROWS_MAX_DEFAULT: u64 = 1 << 31;
 /// The largest maximum number of rows that can be declared: `2^36`.
 pub const ROWS_MAX_LIMIT: u64 = 1 << 36;
-/// The most columns that the features may encode to.
-pub const ENCODED_COLUMNS_MAX: usize = 100_000;
+/// The most columns that the features may encode to, `2^20`: their names and coefficients take some hundred megabytes.
+pub const ENCODED_COLUMNS_MAX: usize = 1 << 20;
 /// The most classes that a target may have: a stored label is an `i16`, its negative half kept for other uses.
 pub const CLASSES_MAX: usize = 1 << 15;
 /// The largest magnitude of a bound: the squares of larger numbers are not finite.

@@ -5,7 +5,8 @@
 //! [`crate::session::Session::release`] or it is dropped.
 
 use crate::contribution::{
-    CodedLabel, add_contribution, add_marginals, add_matrix_label, add_party_vector, add_party_votes, set_party_minimum,
+    CodedLabel, add_contribution, add_marginals, add_matrix_label, add_party_vector, add_party_votes, add_scored,
+    set_party_minimum,
 };
 use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
 use crate::minimum::MinimumQuery;
@@ -42,6 +43,11 @@ impl PartialSum {
             shrink_to_norm(&mut features);
             add_contribution(query, LatticeRow { features: &features, step: row.step }, label, &mut self.totals);
         }
+    }
+
+    /// Adds one row to a query that looks at label and scores alone: [`add_scored`].
+    pub fn add_scored(&mut self, query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLabel) {
+        add_scored(query, dots, row_step, label, &mut self.totals);
     }
 
     /// Adds the marginals of one row, from its codes, by the scalar reference.

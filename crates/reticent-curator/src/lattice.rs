@@ -84,6 +84,12 @@ impl ChosenCoordinates<'_> {
         let places = rows.start * self.per_row..rows.end * self.per_row;
         Self { per_row: self.per_row, columns: &self.columns[places.clone()], values: &self.values[places] }
     }
+
+    /// Their part of the exact products with the weights of all columns, added up over the rows.
+    pub(crate) fn dot(&self, weights: &[i16]) -> i64 {
+        let each = self.columns.iter().zip(self.values);
+        each.map(|(column, value)| i64::from(weights[*column as usize]) * i64::from(*value)).sum()
+    }
 }
 
 /// Lattice rows without the zeros of wide blocks: private.
@@ -110,6 +116,18 @@ impl CompactBlock<'_> {
         assert_eq!(self.chosen.per_row, self.layout.wide_blocks(), "a block of the layout");
         assert_eq!(self.chosen.columns.len(), self.rows() * self.chosen.per_row, "the same number of each row");
         assert_eq!(self.chosen.values.len(), self.chosen.columns.len(), "one column a coordinate");
+    }
+
+    /// What belongs to the packed columns, of values of all columns.
+    pub(crate) fn packed_of<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        self.layout.packed().iter().map(|column| values[*column as usize]).collect()
+    }
+
+    /// Adds totals of the packed columns to those of all columns.
+    pub(crate) fn add_packed(&self, packed: &[i64], totals: &mut [i64]) {
+        for (column, more) in self.layout.packed().iter().zip(packed) {
+            totals[*column as usize] += more;
+        }
     }
 
     /// Writes whole rows, zeros included, for what has no compact form.

@@ -1,8 +1,7 @@
 //! The exact sum of a query over one block after another: the same integers as core's scalar reference, row after row.
 
-use reticent_core::contribution::{CodedLabel, product_label};
-use reticent_core::encoding::LatticeRow;
-use reticent_core::query::{Loss, Map, SumQuery};
+use reticent_core::contribution::{CodedLabel, dot, product_label};
+use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, scores};
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient};
@@ -23,7 +22,7 @@ pub struct RunningSum<'a> {
 /// Rows whose gradients fit 64 bits with room to spare: a product of slope and coordinate is below `2^26`.
 const ROWS_MAX: u64 = 1 << 36;
 
-/// Coordinates of the rows that are written out together where a query has no compact form.
+/// Coordinates of the rows that are written out together where products are asked of rows with wide blocks.
 const EXPANDED_COORDINATES: usize = 1 << 19;
 
 impl<'a> RunningSum<'a> {
@@ -48,12 +47,12 @@ impl<'a> RunningSum<'a> {
             }
             Map::SoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Softmax, block),
             Map::BoundedSoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Bounded, block),
-            Map::ClassCount { .. }
-            | Map::Gram { .. }
-            | Map::CorrectCount { .. }
-            | Map::LogLoss { .. }
-            | Map::ScoreHistogram { .. }
-            | Map::SquaredError => self.add_expanded(block),
+            Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
+                self.add_gram(target, [diagonal, off_diagonal, cross, square], block);
+            }
+            Map::ClassCount { .. } => self.add_scored(0, block),
+            Map::ScoreHistogram { .. } | Map::SquaredError => self.add_scored(1, block),
+            Map::CorrectCount { classes } | Map::LogLoss { classes } => self.add_scored(scores(classes), block),
             Map::Marginals { .. }
             | Map::MatrixProduct { .. }
             | Map::PartyVectors { .. }
@@ -94,10 +93,27 @@ impl<'a> RunningSum<'a> {
         }
     }
 
-    /// Whole rows, some at a time where the block has wide parts.
-    fn add_expanded(&mut self, block: &CompactBlock<'_>) {
+    /// What looks at label and scores alone.
+    fn add_scored(&mut self, scores: usize, block: &CompactBlock<'_>) {
+        let weights = self.query.weights().weights();
+        let of_scores = || weights.chunks_exact(block.layout.columns()).take(scores);
+        let packed_weights: Vec<_> = of_scores().map(|weights| block.packed_of(weights)).collect();
+        let LatticeBlock { columns, features, steps, labels } = block.packed;
+        let mut dots = vec![0; scores];
+        for (row, label) in labels.iter().enumerate() {
+            let (features, chosen) =
+                (&features[row * columns..(row + 1) * columns], block.chosen.of_rows(row..row + 1));
+            for ((product, packed), all) in dots.iter_mut().zip(&packed_weights).zip(of_scores()) {
+                *product = dot(packed, features) + chosen.dot(all);
+            }
+            self.sum.add_scored(self.query, &dots, steps.of_row(row), *label);
+        }
+    }
+
+    /// Products of whole rows, some at a time where the block has wide parts.
+    fn add_gram(&mut self, target: ProductTarget, multipliers: [u32; 4], block: &CompactBlock<'_>) {
         if block.chosen.per_row == 0 {
-            return self.add_whole(&block.packed);
+            return self.add_products(target, multipliers, &block.packed);
         }
         let (columns, packed) = (block.layout.columns(), block.packed);
         let rows = (EXPANDED_COORDINATES / columns).max(1);
@@ -113,25 +129,18 @@ impl<'a> RunningSum<'a> {
             features.resize(rows.len() * columns, 0);
             CompactBlock { layout: block.layout, packed: part, chosen: block.chosen.of_rows(rows) }
                 .expand(&mut features);
-            self.add_whole(&LatticeBlock { columns, features: &features, ..part });
+            self.add_products(target, multipliers, &LatticeBlock { columns, features: &features, ..part });
         }
     }
 
-    fn add_whole(&mut self, block: &LatticeBlock<'_>) {
+    fn add_products(&mut self, target: ProductTarget, multipliers: [u32; 4], block: &LatticeBlock<'_>) {
         let LatticeBlock { columns, features, steps, labels } = *block;
-        if let Map::Gram { target, diagonal, off_diagonal, cross, square, .. } = *self.query.shape().map() {
-            let of_row = |(row, label): (usize, &CodedLabel)| product_label(target, *label, steps.of_row(row));
-            let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
-            let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
-            add_products(self.instructions, columns, features, &labels, &mut products);
-            // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
-            let multipliers = [diagonal, off_diagonal, cross, square].map(i64::from);
-            self.sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers));
-        } else {
-            for (row, (features, label)) in features.chunks_exact(columns).zip(labels).enumerate() {
-                self.sum.add_row(self.query, LatticeRow { features, step: steps.of_row(row) }, *label);
-            }
-        }
+        let of_row = |(row, label): (usize, &CodedLabel)| product_label(target, *label, steps.of_row(row));
+        let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
+        let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
+        add_products(self.instructions, columns, features, &labels, &mut products);
+        // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
+        self.sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers.map(i64::from)));
     }
 }
 

@@ -13,7 +13,7 @@ use reticent_core::adjacency::Adjacency;
 use reticent_core::encoding::{Coding, Encoding};
 use reticent_core::schema::{Schema, TargetKind};
 
-use crate::model::Model;
+use crate::model::{MODEL_BYTES_MAX, Model, largest_file};
 use crate::options::{MethodOption, Options};
 use crate::plan::{PlanError, PrivacyClaim};
 use crate::prepared_fit::PreparedFit;
@@ -80,6 +80,16 @@ pub fn prepare(named: Option<&'static dyn Method>, request: &FitRequest<'_>) -> 
         }
     };
     request.options.check(method.name(), method.options())?;
+    // What is paid for must be readable.
+    if largest_file(request.schema) > MODEL_BYTES_MAX {
+        return Err(PlanError::Parameter(format!(
+            "a model of {} encoded columns and {} outputs would be a file of more than {} MiB, which is not read again; \
+             list fewer categories or classes, or fewer hash buckets",
+            request.schema.encoded_columns() + 1,
+            outputs(request.schema),
+            MODEL_BYTES_MAX >> 20
+        )));
+    }
     Ok(method.prepare(request)?.because(reason))
 }
 

@@ -14,6 +14,12 @@ pub const MODEL_VERSION: u32 = 2;
 
 const MODEL_FORMAT: &str = "reticent-model";
 
+/// The largest model file that is read, in bytes: about a million coefficients.
+pub const MODEL_BYTES_MAX: u64 = 128 << 20;
+
+/// Bytes of a coefficient in a model file besides the column's name: indents, keys and a number of 25 characters.
+const COEFFICIENT_BYTES: usize = 100;
+
 /// What a model predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -314,6 +320,16 @@ impl Model {
         text.push('\n');
         text
     }
+}
+
+/// Bytes that the file of a model with this schema may have, at most; standard errors, of which there are few, not counted.
+#[must_use]
+pub fn largest_file(schema: &Schema) -> u64 {
+    let in_json = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |quoted| quoted.len());
+    let coding = Coding::of(schema);
+    let coefficients: usize = coding.column_names().iter().map(|name| in_json(name) + COEFFICIENT_BYTES).sum();
+    let schema_bytes = serde_json::to_string_pretty(schema).map_or(usize::MAX, |text| text.len());
+    (crate::method::outputs(schema) as u64).saturating_mul(coefficients as u64).saturating_add(schema_bytes as u64)
 }
 
 /// What a weight of an encoded column adds to the intercept, and to the coefficient of the user's column.

@@ -64,7 +64,20 @@ type Codes = (Vec<u16>, Vec<CodedLabel>);
 pub(crate) fn compare(path: &Path, schema: &Schema) {
     let by_rows = by_rows(path, schema).map_err(|error| error.to_string());
     let by_codes = by_codes(path, schema).map_err(|error| error.to_string());
-    assert!(by_rows == by_codes, "row by row and straight to codes differ: {:?} {:?}", by_rows.err(), by_codes.err());
+    match (by_rows, by_codes) {
+        (Ok(by_rows), Ok(by_codes)) => assert!(by_rows == by_codes, "row by row and straight to codes differ"),
+        (by_rows, by_codes) => {
+            let (by_rows, by_codes) = (by_rows.err(), by_codes.err());
+            let same =
+                by_rows == by_codes || by_rows.iter().chain(&by_codes).filter(|error| is_damage(error)).count() == 2;
+            assert!(same, "row by row and straight to codes differ: {by_rows:?} {by_codes:?}");
+        }
+    }
+}
+
+/// Of several damaged columns of a Parquet file the first is told, and the two ways have orders of their own.
+fn is_damage(error: &str) -> bool {
+    error.contains("its Parquet data cannot be decoded") || error.contains("a page of more than 256 MiB")
 }
 
 /// Reads a table in every way that a command reads one: private, public, and with an id.

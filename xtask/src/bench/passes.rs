@@ -37,13 +37,29 @@ impl Loaded {
         );
         (1..columns).for_each(|column| text.push_str(&format!("x{column} = {{ bounds = [-1, 1] }}\n")));
         let schema = Schema::from_text(&text).expect("the generated schema is legal");
+        Self::of_cells(schema, rows, |random| Cell::Number(2.0 * random.f64() - 1.0))
+    }
+
+    /// One of many categories in each feature.
+    fn generate_sparse(rows: usize, features: usize, buckets: u32) -> Self {
+        let mut text = String::from(
+            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
+             \"1\"]\n[features]\n",
+        );
+        (0..features).for_each(|feature| text.push_str(&format!("k{feature} = {{ hash_buckets = {buckets} }}\n")));
+        let schema = Schema::from_text(&text).expect("the generated schema is legal");
+        Self::of_cells(schema, rows, |random| Cell::Category(random.u32(1..=buckets)))
+    }
+
+    fn of_cells(schema: Schema, rows: usize, cell: impl Fn(&mut Rng) -> Cell) -> Self {
         let mut table = CodedTable::empty(&schema);
         let mut random = Rng::with_seed(1);
-        let mut cells = vec![Cell::Number(0.0); columns - 1];
+        let mut cells = vec![Cell::Number(0.0); schema.features().len()];
         for _ in 0..rows {
-            cells.iter_mut().for_each(|cell| *cell = Cell::Number(2.0 * random.f64() - 1.0));
+            cells.iter_mut().for_each(|one| *one = cell(&mut random));
             table.push(&cells, Label::Class(u16::from(random.bool())));
         }
+        let columns = Coding::of(&schema).columns().len();
         // Rows of norm at most 1: the clip of every row is paid here, once.
         let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
         let engine = MemoryEngine::new(table);
@@ -181,13 +197,21 @@ pub(super) fn fits(bench: &mut Bench<'_>) -> Result<(), String> {
 
 pub(super) fn sparse(bench: &mut Bench<'_>) -> Result<(), String> {
     const PART: &str = "sparse";
-    let (rows, columns) = (bench.rows(200_000), 1_000_000);
-    let arguments = [rows, columns, 50, bench.repeats(15)].map(|number| number.to_string());
-    let found = bench.python.run("sparse.py", 1, &arguments)?;
-    let measures: Vec<Measure> =
-        found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), 1, one)).collect();
-    print(
-        "A pass over a sparse table, 50 values a row. There is no sparse pass of ours yet: these are the times to beat.\n",
-    );
+    const FEATURES: usize = 50;
+    const BUCKETS: u32 = 20_000;
+    let (rows, columns) = (bench.rows(200_000), FEATURES * BUCKETS as usize);
+    print("A pass over a sparse table: fifty features of 20,000 hash buckets, or as many values a row.\n");
+    let repeats = bench.repeats(15);
+    let table = Loaded::generate_sparse(rows, FEATURES, BUCKETS);
+    let mut measures = Vec::new();
+    for threads in [1, 2] {
+        // A column and a coordinate for each value.
+        let bytes = Some((rows * FEATURES * (size_of::<u32>() + size_of::<i16>())) as f64);
+        let (what, times) = (OURS.to_owned(), table.gradient(threads, repeats));
+        measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+        let arguments = [rows, columns, FEATURES, repeats].map(|number| number.to_string());
+        let found = bench.python.run("sparse.py", threads, &arguments)?;
+        measures.extend(found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), threads, one)));
+    }
     bench.record.table(&measures)
 }

@@ -107,7 +107,7 @@ fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
 }
 
 fn read_roster(place: &Path) -> Result<Roster, Failure> {
-    let text = files::read_text(place, "list of parties")?;
+    let text = files::read_text(place, "list of parties", files::DOCUMENT_BYTES_MAX)?;
     Roster::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
 }
 

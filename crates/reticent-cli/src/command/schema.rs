@@ -26,7 +26,7 @@ pub(super) fn run(command: &SchemaCommand) -> Result<(), Failure> {
 }
 
 fn check(path: &Path, as_json: bool) -> Result<(), Failure> {
-    let text = files::read_text(path, "schema")?;
+    let text = files::read_text(path, "schema", files::DOCUMENT_BYTES_MAX)?;
     match Schema::from_text(&text) {
         Ok(schema) if as_json => {
             let document = json!({ "ok": true, "fingerprint": schema.fingerprint(), "schema": schema });

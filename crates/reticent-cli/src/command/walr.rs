@@ -114,7 +114,7 @@ fn read_weights(path: &Path) -> Result<WeightList, Failure> {
 }
 
 fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
-    let text = files::read_text(path, "release")?;
+    let text = files::read_text(path, "release", files::DOCUMENT_BYTES_MAX)?;
     serde_json::from_str(&text).map_err(|error| {
         let message = "this is not a release of labels, which `reticent walr measure` writes";
         Failure::Data(format!("{}: {message}: {error}", path.display()))

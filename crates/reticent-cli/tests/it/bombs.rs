@@ -330,7 +330,10 @@ fn a_schema_with_all_that_it_may_have_is_planned_or_refused() {
         |name: &str, count: u32| (0..count).map(|number| format!("\"{name}{number}\"")).collect::<Vec<_>>().join(", ");
     let wide = SCHEMA.replace("\"north\", \"south\"", &list("w", 60_000));
     let both = wide.replace("\"no\", \"yes\"", &list("c", 30_000));
-    for schema in [wide, both] {
+    let hashed: String = (0..15).map(|number| format!("h{number} = {{ hash_buckets = 65535 }}\n")).collect();
+    let hashed = SCHEMA.replace("age = ", &format!("{hashed}age = "));
+    let many_classes = hashed.replace("\"no\", \"yes\"", &list("c", 30_000));
+    for schema in [wide, both, hashed, many_classes] {
         folder.write("schema.toml", &schema);
         let check = run_within(&folder, MEBIBYTES, "schema check schema.toml");
         assert_eq!((check.code, check.stderr.as_str()), (0, ""));

@@ -269,13 +269,17 @@ fn each_rule_is_enforced() {
 
 #[test]
 fn an_absurd_number_of_columns_is_refused() {
-    let categories: Vec<String> = (0..100_000).map(|index| format!("\"c{index}\"")).collect();
-    let told = refusal_after("{ bounds = [0, 1] }", &format!("{{ categories = [{}] }}", categories.join(",")));
-    assert!(told.contains("features: encode to 100001 columns; at most 100000 are possible"), "{told}");
-    let just = format!("{{ categories = [{}] }}", categories[1..].join(","));
-    let text = adult().to_text().replace("{ bounds = [17, 90], missing = 38 }", &just);
-    let told = refusal(&text);
-    assert!(told.contains("encode to 100009 columns"), "{told}");
+    // Sixteen features of 2^16 columns each, among others.
+    let buckets = |features: usize| {
+        let lines: Vec<String> =
+            (1..features).map(|number| format!("\nw{number} = {{ hash_buckets = 65535 }}")).collect();
+        format!("{{ hash_buckets = 65535 }}{}", lines.concat())
+    };
+    let adult = adult().to_text().replace("header = false\n", "").replace("columns = [", "# [");
+    let text = |features: usize| adult.replace("{ bounds = [17, 90], missing = 38 }", &buckets(features));
+    assert_eq!(Schema::from_text(&text(15)).expect("legal").encoded_columns(), 15 << 16 | 9);
+    let told = refusal(&text(16));
+    assert!(told.contains("features: encode to 1048585 columns; at most 1048576 are possible"), "{told}");
 }
 
 #[test]
@@ -398,7 +402,7 @@ fn what_a_libsvm_file_cannot_have_is_refused() {
         ("\"1..123\"", "age", "features.age: is no index of a libsvm file"),
         ("\"1..123\"", "01", "features.01: is no index of a libsvm file"),
         ("\"1..123\"", "\"9..5\"", "features.\"9..5\": has its end before its beginning"),
-        ("\"1..123\"", "\"1..100000\"", "features.\"7000..7001\": has too many indices: at most 100000 columns"),
+        ("\"1..123\"", "\"8000..1056479\"", "features.\"7000..7001\": has too many indices: at most 1048576 columns"),
         ("\"1..123\"", "\"1..4294967295\"", "features.\"1..4294967295\": has too many indices"),
         ("\"1..123\"", "\"0..5\"", "features.0: is listed twice"),
         ("\"qid\"", "\"person\"", "privacy.unit.column: is not \"qid\", the only group"),

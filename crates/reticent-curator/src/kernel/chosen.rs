@@ -1,7 +1,7 @@
 //! The coordinates of wide blocks of categories, one a row and block, each in a column of its own choice.
 
 use super::lanes::{GROUP, PairedSlopes};
-use crate::lattice::{ChosenCoordinates, CompactBlock};
+use crate::lattice::ChosenCoordinates;
 
 impl ChosenCoordinates<'_> {
     /// Those of the rows of a group, row by row; fewer at the end of a block.
@@ -40,20 +40,6 @@ impl ChosenCoordinates<'_> {
             for (column, value) in columns.iter().zip(values) {
                 totals[*column as usize] += i64::from(i32::from(*slope) * i32::from(*value));
             }
-        }
-    }
-}
-
-impl CompactBlock<'_> {
-    /// What belongs to the packed columns, of values of all columns.
-    pub(super) fn packed_of<T: Copy>(&self, values: &[T]) -> Vec<T> {
-        self.layout.packed().iter().map(|column| values[*column as usize]).collect()
-    }
-
-    /// Adds totals of the packed columns to those of all columns.
-    pub(super) fn add_packed(&self, packed: &[i64], totals: &mut [i64]) {
-        for (column, more) in self.layout.packed().iter().zip(packed) {
-            totals[*column as usize] += more;
         }
     }
 }

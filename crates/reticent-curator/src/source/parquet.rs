@@ -128,7 +128,8 @@ impl ParquetTable {
     /// A reader of some of the raw values of all rows.
     pub(super) fn batches(&self, slots: Range<usize>) -> Result<BatchReader, SourceError> {
         let slots = self.slots[slots].to_vec();
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
+        let file = self.file.for_one_reader();
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), self.metadata.clone());
         let mask = ProjectionMask::roots(builder.parquet_schema(), slots.iter().map(|(column, _)| *column));
         let builder = builder.with_batch_size(BATCH_ROWS).with_projection(mask);
         let reader = without_panic(|| builder.build()).map_err(|error| decoder_failure(&self.path, error))?;
@@ -138,7 +139,7 @@ impl ParquetTable {
         projected.dedup();
         let declared = self.metadata.metadata().row_groups().iter();
         let rows_left = declared.fold(0u64, |rows, group| rows.saturating_add(group.num_rows().unsigned_abs()));
-        Ok(BatchReader { path: self.path.clone(), file: self.file.clone(), slots, projected, rows_left, reader })
+        Ok(BatchReader { path: self.path.clone(), file, slots, projected, rows_left, reader })
     }
 
     /// Which part of the file so many rows are.
@@ -231,13 +232,18 @@ impl BatchReader {
 pub(super) struct SharedFile {
     /// Whoever has it may move its position.
     file: Arc<Mutex<File>>,
-    /// Whether a page was refused for its size: the decoder does not hand the reason on.
+    /// Whether a page was refused to this reader for its size: the decoder does not hand the reason on.
     has_large_page: Arc<AtomicBool>,
 }
 
 impl SharedFile {
     fn new(file: File) -> Self {
         Self { file: Arc::new(Mutex::new(file)), has_large_page: Arc::default() }
+    }
+
+    /// The same file for another reader: what one of them is refused is not said of the others, in no order of threads.
+    fn for_one_reader(&self) -> Self {
+        Self { file: Arc::clone(&self.file), has_large_page: Arc::default() }
     }
 
     fn read_at(&self, start: u64, buffer: &mut [u8]) -> io::Result<usize> {
