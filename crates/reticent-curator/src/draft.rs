@@ -436,6 +436,12 @@ fn refuse_doubtful_header(path: &Path, names: &[String]) -> Result<(), SourceErr
     if names.iter().any(|name| is_number(name)) {
         return doubt("it has a number where a name is expected");
     }
+    let is_pair = |word: &str| word.split_once(':').is_some_and(|(index, value)| is_number(index) && is_number(value));
+    if names.iter().flat_map(|name| name.split_ascii_whitespace()).any(is_pair) {
+        return doubt(
+            "it has index:value pairs, as libsvm files do, whose schema has format = \"libsvm\" under [table]",
+        );
+    }
     // A table's first column may be a nameless row number.
     if names.iter().skip(1).any(|name| MISSING_DEFAULT.contains(&name.as_str())) {
         return doubt("a name is missing in it");
@@ -447,8 +453,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("writing to a string cannot fail");
 }
 
-const TOO_MANY_WORDS: &str =
-    "has more than 50 different words, or long ones: list the frequent ones as categories to use it";
+const TOO_MANY_WORDS: &str = "has more than 50 different words, or long ones: list the frequent ones as categories, or write hash_buckets = 1024, to use it";
 
 /// Enough for the first line of most tables; a longer one is judged by its beginning.
 const FIRST_LINE_MAX: usize = 64 * 1024;

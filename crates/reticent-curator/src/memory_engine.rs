@@ -93,6 +93,9 @@ fn zeros<T: Default + Clone>(length: usize) -> Result<Vec<T>, OutOfMemory> {
 /// Rows that one task adds up: enough to hide the cost of a task, few enough to share out.
 const BLOCK_ROWS: usize = 2048;
 
+/// Coordinates up to which a sum is little beside the rows of a block.
+const SMALL_SUM: u32 = 1 << 12;
+
 impl MemoryEngine {
     /// Takes the table over.
     #[must_use]
@@ -178,8 +181,8 @@ impl MemoryEngine {
         add: impl Fn(&mut S, usize, &[CodedLabel]) + Sync + Send,
         finish: impl Fn(S) -> PartialSum + Sync + Send,
     ) -> PartialSum {
-        let block_rows = if matches!(query.shape().map(), Map::Gram { .. }) {
-            // A sum of products may be much larger than a block: one a thread, if its products fit 64 bits.
+        let block_rows = if query.shape().coordinates() > SMALL_SUM {
+            // A sum that may be larger than a block: one a thread, if its products fit 64 bits.
             self.table.rows().div_ceil(rayon::current_num_threads()).clamp(self.block_rows, 1 << 16)
         } else {
             self.block_rows

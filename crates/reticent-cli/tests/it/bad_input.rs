@@ -271,7 +271,7 @@ fn an_empty_file_lacks_its_header() {
 fn a_row_in_place_of_the_header_is_not_quoted() {
     let folder = Folder::new();
     folder.write("table.csv", format!("20,100,{CANARY},no\n30,200,north,yes\n"));
-    assert_snapshot!(folder.refuse(3, FIT), @"error: none of the schema's columns is in the first line of table.csv; either the schema belongs to another table, or the file has no header: then write header = false and columns = [..] under [table] in the schema");
+    assert_snapshot!(folder.refuse(3, FIT), @r#"error: none of the schema's columns is in the first line of table.csv; either the schema belongs to another table, or the file has no header: then write header = false and columns = [..] under [table] in the schema, or format = "libsvm" if it is one of libsvm"#);
     folder.write("table.csv", format!("age,{CANARY},100,no\n"));
     let message = folder.refuse(3, FIT);
     assert!(message.contains("has no column"), "{message}");
@@ -293,7 +293,7 @@ fn the_schema_of_another_table_is_refused() {
     let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"income\"\nclasses = [0, 1]\n\
                   [features]\nhours = { bounds = [0, 100] }\nsex = { categories = [\"f\", \"m\"] }\n";
     folder.write("schema.toml", schema);
-    assert_snapshot!(folder.refuse(3, FIT), @"error: none of the schema's columns is in the first line of table.csv; either the schema belongs to another table, or the file has no header: then write header = false and columns = [..] under [table] in the schema");
+    assert_snapshot!(folder.refuse(3, FIT), @r#"error: none of the schema's columns is in the first line of table.csv; either the schema belongs to another table, or the file has no header: then write header = false and columns = [..] under [table] in the schema, or format = "libsvm" if it is one of libsvm"#);
 }
 
 #[test]

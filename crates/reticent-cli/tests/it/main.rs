@@ -19,6 +19,7 @@ mod plan;
 mod predict;
 mod public_data;
 mod schema;
+mod sparse;
 mod support;
 mod terminal;
 mod walr;

@@ -59,7 +59,7 @@ pub enum SourceError {
         path.display(),
         delimiter_advice(*delimiter, *likely_delimiter).unwrap_or_else(|| {
             "either the schema belongs to another table, or the file has no header: then write header = false and \
-             columns = [..] under [table] in the schema".to_owned()
+             columns = [..] under [table] in the schema, or format = \"libsvm\" if it is one of libsvm".to_owned()
         })
     )]
     NotTheHeader {

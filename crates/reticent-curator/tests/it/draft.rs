@@ -163,6 +163,15 @@ fn a_column_of_many_words_is_left_out_with_the_reason() {
 }
 
 #[test]
+fn a_libsvm_file_is_not_quoted() {
+    let files = Files::new();
+    for text in ["-1 3:1 11:0.5\n+1 4:1\n", "yes 3:1\n"] {
+        let refused = draft_schema(&files.text(text), &private(None)).expect_err("pairs are no names").to_string();
+        assert!(refused.contains("libsvm") && !refused.contains("3:1"), "{refused}");
+    }
+}
+
+#[test]
 fn a_file_without_a_header_gets_names() {
     let files = Files::new();
     let path = files.text("39;State-gov;<=50K\n50;Private;>50K\n");

@@ -1,0 +1,71 @@
+//! Tables of many columns of which a row has few: libsvm files, hashed features, wide lists of categories.
+
+use insta::assert_snapshot;
+
+use crate::support::{Folder, json, number};
+
+const LIBSVM: &str = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[table]\nformat = \"libsvm\"\n[target]\n\
+                      column = \"label\"\nclasses = [-1, 1]\n[features]\n\"1..40\" = { bounds = [0, 1] }\n";
+
+const FIT: &str = "fit --data table --schema schema.toml --epsilon 20 --delta 1e-6 --out model.json";
+
+/// Rows whose class is that of their first index.
+fn libsvm(rows: usize) -> String {
+    let line = |row: usize| {
+        let class = row.is_multiple_of(3);
+        format!("{} {}:1 {}:0.5 # row\n", if class { "+1" } else { "-1" }, if class { 3 } else { 17 }, 20 + row % 20)
+    };
+    (0..rows).map(line).collect()
+}
+
+#[test]
+fn a_libsvm_file_is_fitted_scored_and_measured() {
+    let folder = Folder::new();
+    folder.write("schema.toml", LIBSVM);
+    folder.write("table", libsvm(600));
+    assert!(folder.succeed("schema check schema.toml").contains("Features: 40 (41 encoded columns"));
+    folder.succeed(FIT);
+    folder.succeed("predict --model model.json --data table --out scores.csv");
+    let scores = folder.text("scores.csv");
+    let mut lines = scores.lines();
+    assert_eq!(lines.next(), Some("predicted_class,probability_-1,probability_1"));
+    assert_eq!(lines.count(), 600);
+    let figures = json(&folder.succeed("evaluate --model model.json --data table --public --json"));
+    assert!(number(&figures["accuracy"]) > 0.9, "{figures}");
+    assert_snapshot!(folder.refuse(3, "schema draft table"), @r#"error: the first line of table does not look like a header: it has index:value pairs, as libsvm files do, whose schema has format = "libsvm" under [table]; say that the file has no header, or that its first line is one all the same"#);
+}
+
+#[test]
+fn values_that_nobody_lists_are_hashed() {
+    let folder = Folder::new();
+    let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                  [features]\nsite = { hash_buckets = 5000 }\nage = { bounds = [0, 100] }\n";
+    let rows: String =
+        (0..900).map(|row| format!("site-{},{},{}\n", row % 9, row % 90, u8::from(row % 9 < 4))).collect();
+    folder.write("schema.toml", schema);
+    folder.write("table", format!("site,age,y\n{rows}"));
+    // The folder of temporary files need not lie on a disk.
+    let on_disk = concat!(" --memory 1GiB --scratch ", env!("CARGO_TARGET_TMPDIR"));
+    for memory in ["", on_disk] {
+        folder.succeed(&format!("{FIT}{memory}"));
+        let figures = json(&folder.succeed("evaluate --model model.json --data table --public --json"));
+        assert!(number(&figures["accuracy"]) > 0.9, "{figures}");
+        folder.remove("model.json");
+    }
+    let plan = folder.succeed("plan --schema schema.toml --epsilon 1 --delta 1e-6");
+    assert!(plan.contains("number of hash buckets of 1 hashed feature"), "{plan}");
+}
+
+/// What would be paid for and could not be read again.
+#[test]
+fn a_model_that_is_too_large_is_refused_before_it_is_paid() {
+    let folder = Folder::new();
+    let hashed: String = (0..8).map(|feature| format!("h{feature} = {{ hash_buckets = 60000 }}\n")).collect();
+    folder.write(
+        "schema.toml",
+        format!("[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1, 2]\n[features]\n{hashed}"),
+    );
+    folder.write("table", "h0,h1,h2,h3,h4,h5,h6,h7,y\n1,1,1,1,1,1,1,1,1\n");
+    assert_snapshot!(folder.refuse(2, FIT), @"error: a model of 480009 encoded columns and 3 outputs would be a file of more than 128 MiB, which is not read again; list fewer categories or classes, or fewer hash buckets");
+    assert!(!folder.exists("table.ledger"));
+}
