@@ -61,10 +61,14 @@ fn maps() -> Vec<Map> {
 }
 
 fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
-    let scores = match map {
-        Map::ClassCount { .. } | Map::Gram { .. } => 0,
-        Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { .. } => 3,
-        _ => 1,
+    let three =
+        matches!(map, Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { .. });
+    let scores = if matches!(map, Map::ClassCount { .. } | Map::Gram { .. }) {
+        0
+    } else if three {
+        3
+    } else {
+        1
     };
     let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
     let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
