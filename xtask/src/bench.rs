@@ -14,11 +14,10 @@ mod record;
 mod scaling;
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
-use crate::{root, say};
+pub(crate) use passes::Loaded;
 use python::Python;
 use record::Record;
 
@@ -88,7 +87,7 @@ impl Bench<'_> {
 
 pub(crate) fn run(arguments: &BenchArguments) -> Result<(), String> {
     if cfg!(debug_assertions) {
-        return run_optimised();
+        return crate::run_optimised();
     }
     let record = Record::new(arguments.record.as_deref())?;
     let read_bandwidth = memory::read_bandwidth(arguments.quick);
@@ -110,16 +109,4 @@ pub(crate) fn run(arguments: &BenchArguments) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// A chore is built without optimisation; this one is run again with it.
-fn run_optimised() -> Result<(), String> {
-    say("building with optimisation");
-    let status = Command::new(env!("CARGO"))
-        .args(["run", "--release", "--locked", "--quiet", "--package", "xtask", "--"])
-        .args(std::env::args_os().skip(1))
-        .current_dir(root())
-        .status()
-        .map_err(|error| error.to_string())?;
-    if status.success() { Ok(()) } else { Err("the measurement did not come to its end".to_owned()) }
 }

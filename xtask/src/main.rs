@@ -1,14 +1,15 @@
 //! Chores of the repository: `cargo xtask test`, `cargo xtask study`, `cargo xtask bench`, `cargo xtask assure`, `cargo xtask
-//! mutants`, `cargo xtask fuzz`.
+//! mutants`, `cargo xtask fuzz`, `cargo xtask instructions`.
 
 mod assure;
 mod bench;
 mod fuzz;
+mod instructions;
 mod mutants;
 mod study;
 mod test;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -33,6 +34,8 @@ enum Chore {
     Mutants(mutants::MutantsArguments),
     /// Hostile files of every kind, made up for some minutes each; needs a nightly compiler
     Fuzz(fuzz::FuzzArguments),
+    /// Machine instructions of the inner loops beside what they were; needs valgrind
+    Instructions(instructions::InstructionsArguments),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Chore::Assure(arguments) => assure::run(&arguments),
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
+        Chore::Instructions(arguments) => instructions::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,6 +67,18 @@ fn say(line: &str) {
 #[allow(clippy::print_stdout, reason = "the one place of the chores that writes results")]
 fn print(line: &str) {
     println!("{line}");
+}
+
+/// A chore is built without optimisation; one that measures is run again with it.
+fn run_optimised() -> Result<(), String> {
+    say("building with optimisation");
+    let status = Command::new(env!("CARGO"))
+        .args(["run", "--release", "--locked", "--quiet", "--package", "xtask", "--"])
+        .args(std::env::args_os().skip(1))
+        .current_dir(root())
+        .status()
+        .map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err("the measurement did not come to its end".to_owned()) }
 }
 
 /// The folder of the repository.

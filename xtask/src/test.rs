@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::assure::{self, AssureArguments};
-use crate::{root, say};
+use crate::{instructions, root, say};
 
 pub(crate) fn run() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"], &[])?;
@@ -15,6 +15,11 @@ pub(crate) fn run() -> Result<(), String> {
     )?;
     // The product as it is shipped: without `danger`, which a release build refuses to compile.
     cargo(&["run", "--release", "--locked", "--", "demo"], &[])?;
+    if instructions::can_count() {
+        cargo(&["run", "--release", "--locked", "--quiet", "--package", "xtask", "--", "instructions"], &[])?;
+    } else {
+        say("instructions are not counted here: that takes valgrind and AVX2");
+    }
     // Runs some of the tests once more, for their figures.
     assure::run(&AssureArguments::default())?;
     say("all passed");

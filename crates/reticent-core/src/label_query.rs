@@ -222,6 +222,9 @@ impl LabelRelease {
         let Map::MatrixProduct { .. } = self.planned.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
+        if self.planned.times != 1 {
+            return Err(LabelReleaseError::Inconsistent("its question was not answered once"));
+        }
         if self.planned.price_up(&self.relation).is_none() {
             return Err(LabelReleaseError::Inconsistent("its question has no finite price under its relation"));
         }

@@ -22,7 +22,7 @@ use crate::print;
 pub(super) const OURS: &str = "reticent";
 
 /// A generated table in the engine, `columns` with the intercept.
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     engine: MemoryEngine,
     encoding: Arc<Encoding>,
     schema: Schema,
@@ -30,7 +30,7 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    pub(super) fn generate(rows: usize, columns: usize) -> Self {
+    pub(crate) fn generate(rows: usize, columns: usize) -> Self {
         let mut text = String::from(
             "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
              \"1\"]\n[features]\n",
@@ -41,7 +41,7 @@ impl Loaded {
     }
 
     /// One of many categories in each feature.
-    fn generate_sparse(rows: usize, features: usize, buckets: u32) -> Self {
+    pub(crate) fn generate_sparse(rows: usize, features: usize, buckets: u32) -> Self {
         let mut text = String::from(
             "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
              \"1\"]\n[features]\n",
@@ -72,10 +72,22 @@ impl Loaded {
             PassWeights::none()
         } else {
             let mut random = Rng::with_seed(2);
-            PassWeights::quantise(&(0..self.columns).map(|_| random.f64() - 0.5).collect::<Vec<_>>())
+            let scores = if let Map::BoundedSoftmaxGradient { classes, .. } = map { classes as usize } else { 1 };
+            PassWeights::quantise(&(0..self.columns * scores).map(|_| random.f64() - 0.5).collect::<Vec<_>>())
         };
         let shape = QueryShape::new(map, self.schema.privacy().unit.clone(), 1 << 31).expect("legal");
         SumQuery::new(shape, self.encoding.clone(), weights).expect("the columns are those of the table")
+    }
+
+    /// Columns, the intercept among them.
+    pub(crate) fn columns(&self) -> u32 {
+        self.columns as u32
+    }
+
+    /// One pass.
+    pub(crate) fn pass_once(&self, map: &Map) {
+        let query = self.query(map.clone());
+        drop(std::hint::black_box(self.engine.exact_sum(&query).expect("in memory")));
     }
 
     /// Times of one pass for a query.

@@ -408,6 +408,13 @@ fn a_release_belongs_to_its_weights() {
     assert_eq!(release.values_for(&list).expect("its own").len(), 2);
     let other = home.list(&WEIGHTS.replace("100", "101"));
     assert_eq!(release.values_for(&other), Err(LabelReleaseError::OtherWeights));
+    let once = release.planned.times;
+    for times in [0, 2] {
+        release.planned.times = times;
+        let refused = LabelReleaseError::Inconsistent("its question was not answered once");
+        assert_eq!(release.values_for(&list), Err(refused));
+    }
+    release.planned.times = once;
     release.integers[0] = "1.5".to_owned();
     assert!(matches!(release.values_for(&list), Err(LabelReleaseError::Inconsistent(_))));
     release.integers.pop();
