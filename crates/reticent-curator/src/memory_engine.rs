@@ -93,6 +93,9 @@ fn zeros<T: Default + Clone>(length: usize) -> Result<Vec<T>, OutOfMemory> {
 /// Rows that one task adds up: enough to hide the cost of a task, few enough to share out.
 const BLOCK_ROWS: usize = 2048;
 
+/// Parts that the rows are cut into for each thread, so that one that is held up does not hold up the others.
+const TASKS_A_THREAD: usize = 8;
+
 /// Coordinates up to which a sum is little beside the rows of a block.
 const SMALL_SUM: u32 = 1 << 12;
 
@@ -173,40 +176,40 @@ impl MemoryEngine {
         Ok(Lattice { encoding, packed, steps, chosen_columns, chosen })
     }
 
-    /// Sums over blocks of rows, on all threads: each thread starts from `start`, and adds blocks to it.
+    /// Adds up blocks of rows on all threads: each task starts from `start` and adds block after block; `join` adds up two tasks.
     fn sum_blocks<S: Send>(
         &self,
         query: &SumQuery,
-        start: impl Fn() -> S + Sync + Send,
-        add: impl Fn(&mut S, usize, &[CodedLabel]) + Sync + Send,
-        finish: impl Fn(S) -> PartialSum + Sync + Send,
-    ) -> PartialSum {
-        let block_rows = if query.shape().coordinates() > SMALL_SUM {
-            // A sum that may be larger than a block: one a thread, if its products fit 64 bits.
-            self.table.rows().div_ceil(rayon::current_num_threads()).clamp(self.block_rows, 1 << 16)
-        } else {
-            self.block_rows
-        };
-        let blocks = self.table.labels().par_chunks(block_rows).enumerate();
-        let added = blocks.fold(&start, |mut sum, (block, labels)| {
-            add(&mut sum, block * block_rows, labels);
+        start: impl Fn() -> S + Sync,
+        add: impl Fn(&mut S, usize, &[CodedLabel]) + Sync,
+        join: impl Fn(S, S) -> S,
+    ) -> S {
+        let (rows, threads) = (self.table.rows(), rayon::current_num_threads());
+        // A sum that may be larger than the rows of a block: one a thread, if the products of a block fit 64 bits.
+        let is_large = query.shape().coordinates() > SMALL_SUM;
+        let block_rows =
+            if is_large { rows.div_ceil(threads).clamp(self.block_rows, 1 << 16) } else { self.block_rows };
+        let blocks: Vec<_> = self.table.labels().chunks(block_rows).enumerate().collect();
+        let tasks = if is_large { threads } else { TASKS_A_THREAD * threads };
+        let sum_of = |blocks: &[(usize, &[CodedLabel])]| {
+            let mut sum = start();
+            blocks.iter().for_each(|(block, labels)| add(&mut sum, block * block_rows, labels));
             sum
-        });
-        added.map(finish).reduce(
-            || PartialSum::zero(query),
-            |mut left, right| {
-                left.merge(right);
-                left
-            },
-        )
+        };
+        let sums: Vec<S> = blocks.par_chunks(blocks.len().div_ceil(tasks).max(1)).map(sum_of).collect();
+        sums.into_iter().reduce(join).unwrap_or_else(start)
     }
 
     /// The same of what is added row by row.
-    fn sum_rows(&self, query: &SumQuery, add: impl Fn(&mut PartialSum, usize, CodedLabel) + Sync + Send) -> PartialSum {
+    fn sum_rows(&self, query: &SumQuery, add: impl Fn(&mut PartialSum, usize, CodedLabel) + Sync) -> PartialSum {
         let add_block = |sum: &mut PartialSum, first: usize, labels: &[CodedLabel]| {
             labels.iter().enumerate().for_each(|(row, label)| add(sum, first + row, *label));
         };
-        self.sum_blocks(query, || PartialSum::zero(query), add_block, std::convert::identity)
+        let join = |mut left: PartialSum, right| {
+            left.merge(right);
+            left
+        };
+        self.sum_blocks(query, || PartialSum::zero(query), add_block, join)
     }
 }
 
@@ -243,7 +246,7 @@ impl Engine for MemoryEngine {
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
         let add =
             |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| sum.add(&lattice.block(first, labels));
-        Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::finish))
+        Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish())
     }
 
     fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {

@@ -12,7 +12,8 @@ use crate::lattice::{CompactBlock, LatticeBlock};
 pub struct RunningSum<'a> {
     query: &'a SumQuery,
     instructions: Instructions,
-    sum: PartialSum,
+    /// None as long as all is in the totals: it is twice as large.
+    sum: Option<PartialSum>,
     /// Of gradients, not yet in the sum; empty until there are any.
     totals: Vec<i64>,
     /// Rows in the totals.
@@ -30,7 +31,7 @@ impl<'a> RunningSum<'a> {
     #[must_use]
     pub fn zero(query: &'a SumQuery) -> Self {
         let instructions = Instructions::best();
-        Self { query, instructions, sum: PartialSum::zero(query), totals: Vec::new(), rows: 0 }
+        Self { query, instructions, sum: None, totals: Vec::new(), rows: 0 }
     }
 
     /// Adds the rows of a block.
@@ -61,10 +62,34 @@ impl<'a> RunningSum<'a> {
         }
     }
 
+    /// The sum over the rows of both, of which none is in both.
+    #[must_use]
+    pub fn joined(mut self, mut other: Self) -> Self {
+        if self.rows + other.rows > ROWS_MAX {
+            self.flush();
+            other.flush();
+        }
+        if self.totals.is_empty() {
+            std::mem::swap(&mut self.totals, &mut other.totals);
+        }
+        for (total, more) in self.totals.iter_mut().zip(&other.totals) {
+            *total += more;
+        }
+        self.rows += other.rows;
+        if let Some(sum) = other.sum {
+            self.sum_mut().merge(sum);
+        }
+        self
+    }
+
     /// The sum over all rows that were added.
     pub fn finish(mut self) -> PartialSum {
         self.flush();
-        self.sum
+        self.sum.unwrap_or_else(|| PartialSum::zero(self.query))
+    }
+
+    fn sum_mut(&mut self) -> &mut PartialSum {
+        self.sum.get_or_insert_with(|| PartialSum::zero(self.query))
     }
 
     fn add_gradient(&mut self, rule: GradientRule, block: &CompactBlock<'_>) {
@@ -87,8 +112,8 @@ impl<'a> RunningSum<'a> {
 
     fn flush(&mut self) {
         if self.rows > 0 {
-            self.sum.add_kernel_totals(&self.totals);
-            self.totals.fill(0);
+            let totals = std::mem::take(&mut self.totals);
+            self.sum_mut().add_kernel_totals(&totals);
             self.rows = 0;
         }
     }
@@ -106,7 +131,8 @@ impl<'a> RunningSum<'a> {
             for ((product, packed), all) in dots.iter_mut().zip(&packed_weights).zip(of_scores()) {
                 *product = dot(packed, features) + chosen.dot(all);
             }
-            self.sum.add_scored(self.query, &dots, steps.of_row(row), *label);
+            let query = self.query;
+            self.sum_mut().add_scored(query, &dots, steps.of_row(row), *label);
         }
     }
 
@@ -140,7 +166,7 @@ impl<'a> RunningSum<'a> {
         let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
         add_products(self.instructions, columns, features, &labels, &mut products);
         // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
-        self.sum.add_kernel_totals(&with_multipliers(&products, columns, multipliers.map(i64::from)));
+        self.sum_mut().add_kernel_totals(&with_multipliers(&products, columns, multipliers.map(i64::from)));
     }
 }
 

@@ -3,7 +3,7 @@
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 
-use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, paired, squares, steps_of, window};
+use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, masks_of, paired, steps_of, window};
 use super::slopes;
 use crate::lattice::{CompactBlock, LatticeBlock};
 
@@ -34,11 +34,13 @@ impl GradientPass<'_> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
+        squares: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
         accumulate: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1]),
     ) {
         let CompactBlock { packed, chosen, .. } = self.block;
         let LatticeBlock { columns, features, steps, labels } = packed;
         let weights = chunks_of(&self.block.packed_of(self.weights.weights()));
+        let masks = masks_of(columns);
         let mut wide = vec![[0i64; CHUNK]; weights.len()];
         let mut copy = Vec::new();
         // Several groups at a time, if all stay in the nearest cache: the slopes of one group are a long chain of operations.
@@ -55,7 +57,7 @@ impl GradientPass<'_> {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
                 let mut of_group = slopes::binary(self.rule.loss, &scores, &labels_of(labels, first));
                 if let Some(clip) = self.rule.clip {
-                    let mut squares = squares(window(features, columns, first, &mut copy), columns);
+                    let mut squares = squares(&masks, window(features, columns, first, &mut copy), columns);
                     chosen.add_squares(first, &mut squares);
                     slopes::clip(&mut of_group, &squares, clip);
                 }
@@ -72,7 +74,7 @@ impl GradientPass<'_> {
 }
 
 pub(super) fn portable(pass: &GradientPass<'_>, totals: &mut [i64]) {
-    pass.run(totals, lanes::portable::dots, lanes::portable::accumulate);
+    pass.run(totals, lanes::portable::dots::<false>, lanes::portable::dots::<true>, lanes::portable::accumulate);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -80,7 +82,8 @@ pub(super) fn portable(pass: &GradientPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx2(pass: &GradientPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx2::dots(weights, window, columns),
+        |weights, window, columns| lanes::avx2::dots::<false>(weights, window, columns),
+        |masks, window, columns| lanes::avx2::dots::<true>(masks, window, columns),
         |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
 }
@@ -90,7 +93,8 @@ pub(super) fn avx2(pass: &GradientPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx512(pass: &GradientPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx512::dots(weights, window, columns),
+        |weights, window, columns| lanes::avx512::dots::<false>(weights, window, columns),
+        |masks, window, columns| lanes::avx512::dots::<true>(masks, window, columns),
         |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }

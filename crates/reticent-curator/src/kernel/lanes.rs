@@ -79,15 +79,9 @@ pub(super) fn chunks_of(weights: &[i16]) -> Vec<Chunk<i16>> {
     chunks
 }
 
-/// The squared norms of the rows of a window, at most `32767²`: the compiler knows the instruction for it.
-#[inline(always)]
-pub(super) fn squares(window: &[i16], columns: usize) -> [i32; GROUP] {
-    let mut squares = [0; GROUP];
-    for (row, square) in squares.iter_mut().enumerate() {
-        let features = &window[row * columns..][..columns];
-        *square = features.iter().map(|feature| i32::from(*feature).pow(2)).sum();
-    }
-    squares
+/// All bits where a row has a coordinate: see the `dots` of each set of instructions.
+pub(super) fn masks_of(columns: usize) -> Vec<Chunk<i16>> {
+    chunks_of(&vec![-1; columns])
 }
 
 #[inline(always)]
@@ -99,18 +93,23 @@ fn chunk_at(window: &[i16], place: usize) -> &Chunk<i16> {
 pub(super) mod portable {
     use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at};
 
-    /// `weights · row` of the rows of a window.
+    /// `weights · row` of the rows of a window; or, with `SQUARES`, `row · row`, and [`super::masks_of`] for weights.
     ///
     /// Exact in 32 bits in any order: every partial sum is at most `||weights|| ||row|| <= 65535 · 32767 < 2^31`.
     #[inline(always)]
-    pub(in crate::kernel) fn dots(weights: &[Chunk<i16>], window: &[i16], columns: usize) -> [i32; GROUP] {
+    pub(in crate::kernel) fn dots<const SQUARES: bool>(
+        weights: &[Chunk<i16>],
+        window: &[i16],
+        columns: usize,
+    ) -> [i32; GROUP] {
         let mut dots = [0; GROUP];
         for (row, dot) in dots.iter_mut().enumerate() {
             let mut sums = [0i32; CHUNK];
             for (place, weights) in weights.iter().enumerate() {
                 let features = chunk_at(window, row * columns + place * CHUNK);
                 for ((sum, weight), feature) in sums.iter_mut().zip(weights).zip(features) {
-                    *sum += i32::from(*weight) * i32::from(*feature);
+                    let weight = if SQUARES { weight & feature } else { *weight };
+                    *sum += i32::from(weight) * i32::from(*feature);
                 }
             }
             *dot = sums.iter().sum();
@@ -165,7 +164,11 @@ pub(super) mod avx2 {
     /// See [`super::portable::dots`].
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::kernel) fn dots(weights: &[Chunk<i16>], window: &[i16], columns: usize) -> [i32; GROUP] {
+    pub(in crate::kernel) fn dots<const SQUARES: bool>(
+        weights: &[Chunk<i16>],
+        window: &[i16],
+        columns: usize,
+    ) -> [i32; GROUP] {
         let mut dots = [[0i32; 8]; GROUP / 8];
         for (eight, dots) in dots.iter_mut().enumerate() {
             let mut rows = [_mm256_setzero_si256(); 8];
@@ -174,6 +177,8 @@ pub(super) mod avx2 {
                 let (row, _) = row[..weights.len() * CHUNK].as_chunks::<CHUNK>();
                 for (weights, features) in weights.iter().zip(row) {
                     let ([w0, w1], [f0, f1]): ([__m256i; 2], [__m256i; 2]) = (cast(*weights), cast(*features));
+                    let [w0, w1] =
+                        if SQUARES { [_mm256_and_si256(w0, f0), _mm256_and_si256(w1, f1)] } else { [w0, w1] };
                     let both = _mm256_add_epi32(_mm256_madd_epi16(w0, f0), _mm256_madd_epi16(w1, f1));
                     *sum = _mm256_add_epi32(*sum, both);
                 }
@@ -248,7 +253,15 @@ pub(super) mod avx512 {
     /// See [`super::portable::dots`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    pub(in crate::kernel) fn dots(weights: &[Chunk<i16>], window: &[i16], columns: usize) -> [i32; GROUP] {
+    pub(in crate::kernel) fn dots<const SQUARES: bool>(
+        weights: &[Chunk<i16>],
+        window: &[i16],
+        columns: usize,
+    ) -> [i32; GROUP] {
+        let add = |sum: __m512i, weights: __m512i, features: __m512i| {
+            let weights = if SQUARES { _mm512_and_si512(weights, features) } else { weights };
+            _mm512_dpwssd_epi32(sum, weights, features)
+        };
         let mut dots = [[0i32; 16]; GROUP / 16];
         for (sixteen, dots) in dots.iter_mut().enumerate() {
             let mut fours = [_mm512_setzero_si512(); 4];
@@ -257,8 +270,7 @@ pub(super) mod avx512 {
                 let mut rows = [_mm512_setzero_si512(); 4];
                 if let [weights] = weights {
                     for (row, sum) in rows.iter_mut().enumerate() {
-                        let features = cast(*chunk_at(window, start + row * columns));
-                        *sum = _mm512_dpwssd_epi32(*sum, cast(*weights), features);
+                        *sum = add(*sum, cast(*weights), cast(*chunk_at(window, start + row * columns)));
                     }
                 } else {
                     // Four at a time, as each sum waits for the one before it.
@@ -269,10 +281,10 @@ pub(super) mod avx512 {
                     let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
                     for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
                         let weights = cast(*weights);
-                        rows[0] = _mm512_dpwssd_epi32(rows[0], weights, cast(*first));
-                        rows[1] = _mm512_dpwssd_epi32(rows[1], weights, cast(*second));
-                        rows[2] = _mm512_dpwssd_epi32(rows[2], weights, cast(*third));
-                        rows[3] = _mm512_dpwssd_epi32(rows[3], weights, cast(*last));
+                        rows[0] = add(rows[0], weights, cast(*first));
+                        rows[1] = add(rows[1], weights, cast(*second));
+                        rows[2] = add(rows[2], weights, cast(*third));
+                        rows[3] = add(rows[3], weights, cast(*last));
                     }
                 }
                 *sums = quarter_sums(rows);
