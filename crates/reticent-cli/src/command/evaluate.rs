@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::ledger::LedgerStore;
+use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::Epsilon;
@@ -34,8 +35,22 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
 
 /// Exact figures; rows without a usable label are left out.
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
-    let table = read_public(data, &model.schema)?;
-    Ok(public::evaluate(model, table.labelled()))
+    let source = TableSource::open(data, &model.schema, Need::FeaturesAndTarget)?;
+    let bar = progress::reading(source.bytes_total());
+    let coding = Coding::of(&model.schema);
+    let mut columns = vec![0.0; coding.columns().len()];
+    let mut scored = public::Scored::new(model);
+    source.for_each_row(&mut |bytes| bar.set_position(bytes), &mut |row| {
+        let label = match row.label {
+            Label::Class(class) => f64::from(class),
+            Label::Value(value) => value,
+            Label::Unusable => return,
+        };
+        coding.raw_columns(row.cells, &mut columns);
+        scored.add(&columns, label);
+    })?;
+    bar.finish_and_clear();
+    Ok(scored.finish())
 }
 
 pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, Failure> {

@@ -11,31 +11,62 @@ const CALIBRATION_BUCKETS: usize = 10;
 /// Edges: no rows, or for the AUC rows of one class only, give NaN.
 #[must_use]
 pub fn evaluate<'a>(model: &Model, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Evaluation {
-    match model.task {
-        Task::BinaryClassification => {
-            let scored: Vec<_> = rows.map(|(columns, label)| (model.score(0, columns), label > 0.5)).collect();
-            evaluate_binary(&scored)
-        }
-        Task::MulticlassClassification => {
-            let classified: Vec<_> = rows
-                .map(|(columns, label)| {
-                    let probabilities = model.probabilities(columns);
-                    let class = label as usize;
-                    let correct = probabilities.iter().all(|other| *other <= probabilities[class]);
-                    (correct, -probabilities[class].max(f64::MIN_POSITIVE).ln())
-                })
-                .collect();
-            let count = classified.len() as f64;
-            Evaluation {
-                n: Some(classified.len() as u64),
-                accuracy: Some(Figure::exact(classified.iter().filter(|(correct, _)| *correct).count() as f64 / count)),
-                log_loss: Some(Figure::exact(classified.iter().map(|(_, loss)| loss).sum::<f64>() / count)),
-                ..Evaluation::default()
+    let mut scored = Scored::new(model);
+    rows.for_each(|(columns, label)| scored.add(columns, label));
+    scored.finish()
+}
+
+/// What a model says of one row after another: of the rows themselves nothing is kept.
+pub struct Scored<'m> {
+    model: &'m Model,
+    /// Two classes: score, and whether it is the last class.
+    binary: Vec<(f64, bool)>,
+    /// More classes: whether the likeliest was right, and the log loss.
+    classified: Vec<(bool, f64)>,
+    /// Predicted and true number.
+    numbers: Vec<(f64, f64)>,
+}
+
+impl<'m> Scored<'m> {
+    /// No row yet.
+    #[must_use]
+    pub fn new(model: &'m Model) -> Self {
+        Self { model, binary: Vec::new(), classified: Vec::new(), numbers: Vec::new() }
+    }
+
+    /// Adds a row: its raw columns, the intercept first, and its label.
+    ///
+    /// # Panics
+    /// When there is not one column a coefficient, or the label is no class of the model.
+    pub fn add(&mut self, columns: &[f64], label: f64) {
+        match self.model.task {
+            Task::BinaryClassification => self.binary.push((self.model.score(0, columns), label > 0.5)),
+            Task::MulticlassClassification => {
+                let probabilities = self.model.probabilities(columns);
+                let class = label as usize;
+                let correct = probabilities.iter().all(|other| *other <= probabilities[class]);
+                self.classified.push((correct, -probabilities[class].max(f64::MIN_POSITIVE).ln()));
             }
+            Task::Regression => self.numbers.push((self.model.number(columns), label)),
         }
-        Task::Regression => {
-            let pairs: Vec<_> = rows.map(|(columns, label)| (model.number(columns), label)).collect();
-            evaluate_numbers(&pairs)
+    }
+
+    /// The figures of all rows: see [`evaluate`].
+    #[must_use]
+    pub fn finish(&self) -> Evaluation {
+        match self.model.task {
+            Task::BinaryClassification => evaluate_binary(&self.binary),
+            Task::MulticlassClassification => {
+                let count = self.classified.len() as f64;
+                let correct = self.classified.iter().filter(|(correct, _)| *correct).count() as f64;
+                Evaluation {
+                    n: Some(self.classified.len() as u64),
+                    accuracy: Some(Figure::exact(correct / count)),
+                    log_loss: Some(Figure::exact(self.classified.iter().map(|(_, loss)| loss).sum::<f64>() / count)),
+                    ..Evaluation::default()
+                }
+            }
+            Task::Regression => evaluate_numbers(&self.numbers),
         }
     }
 }
