@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-pub(crate) use passes::Loaded;
+pub(crate) use passes::{Loaded, schema_of};
 use python::Python;
 use record::Record;
 

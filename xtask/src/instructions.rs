@@ -15,12 +15,11 @@ use std::process::Command;
 
 use clap::{Args, ValueEnum};
 use reticent_core::query::{Loss, Map, ProductTarget};
-use reticent_core::schema::Schema;
 use reticent_curator::kernel::Instructions;
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
 
-use crate::bench::Loaded;
+use crate::bench::{Loaded, schema_of};
 use crate::{print, root, say};
 
 #[derive(Args)]
@@ -106,10 +105,7 @@ const HEAD: &str = "# Instructions of one pass, counted by `cargo xtask instruct
 /// Whether there is something to count with.
 pub(crate) fn can_count() -> bool {
     let answers = Command::new("valgrind").arg("--version").output().is_ok_and(|answer| answer.status.success());
-    #[cfg(target_arch = "x86_64")]
-    let has_avx2 = std::arch::is_x86_feature_detected!("avx2");
-    #[cfg(not(target_arch = "x86_64"))]
-    let has_avx2 = false;
+    let has_avx2 = Instructions::available().iter().any(|instructions| instructions.name() == "avx2");
     answers && has_avx2
 }
 
@@ -162,10 +158,7 @@ fn read_csv(times: u64) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let names: Vec<String> = (0..10).map(|column| format!("x{column}")).collect();
     let features: String = names.iter().map(|name| format!("{name} = {{ bounds = [-1, 1] }}\n")).collect();
-    let schema = Schema::from_text(&format!(
-        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n{features}"
-    ))
-    .map_err(|error| failed(&error))?;
+    let schema = schema_of(&features);
     let mut random = fastrand::Rng::with_seed(3);
     let mut file = tempfile::NamedTempFile::new().map_err(|error| failed(&error))?;
     let mut text = format!("{},y\n", names.join(","));

@@ -7,7 +7,7 @@
 //! ```
 //! The same row, integer for integer: a block is wide only where the encoding leaves all its other columns zero.
 
-use crate::encoding::{CODE_MAX, Coding, Encoding, LATTICE_NORM_MAX, SlotKind, norm_square};
+use crate::encoding::{CODE_MAX, Coding, Encoding, LATTICE_NORM_MAX, SlotKind, shrink_to_norm};
 
 /// Fewest categories of a wide block: with fewer, a pass over all columns in order costs no more than one at random.
 pub const WIDE_BLOCK_CATEGORIES: usize = 64;
@@ -120,12 +120,7 @@ impl Encoding {
                 *place = truncated(*value * steps_per_unit);
             }
         }
-        let bound = norm_square(&[LATTICE_NORM_MAX]);
-        while norm_square(packed) + norm_square(chosen) > bound {
-            for coordinate in packed.iter_mut().chain(chosen.iter_mut()) {
-                *coordinate -= coordinate.signum();
-            }
-        }
+        shrink_to_norm([packed, chosen]);
         step
     }
 }

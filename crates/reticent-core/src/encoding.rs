@@ -468,7 +468,7 @@ impl Encoding {
         for (feature, value) in features.iter_mut().zip(scratch) {
             *feature = truncated(*value * steps_per_unit);
         }
-        shrink_to_norm(features);
+        shrink_to_norm([features]);
         step
     }
 
@@ -485,11 +485,11 @@ impl Encoding {
     }
 }
 
-/// Enforces `sum features[j]² <= 32767²` in integers by moving every coordinate toward zero.
-pub(crate) fn shrink_to_norm(features: &mut [i16]) {
+/// Enforces `sum features[j]² <= 32767²` over all parts of a row, in integers, by moving every coordinate toward zero.
+pub(crate) fn shrink_to_norm<const PARTS: usize>(mut parts: [&mut [i16]; PARTS]) {
     let bound = norm_square(&[LATTICE_NORM_MAX]);
-    while norm_square(features) > bound {
-        for feature in features.iter_mut() {
+    while parts.iter().map(|part| norm_square(part)).sum::<u64>() > bound {
+        for feature in parts.iter_mut().flat_map(|part| part.iter_mut()) {
             *feature -= feature.signum();
         }
     }

@@ -63,6 +63,18 @@ pub enum Label {
     Unusable,
 }
 
+impl Label {
+    /// The number that stands for a usable label: the place of the class, or the value itself.
+    #[must_use]
+    pub fn number(self) -> Option<f64> {
+        match self {
+            Self::Class(class) => Some(f64::from(class)),
+            Self::Value(value) => Some(value),
+            Self::Unusable => None,
+        }
+    }
+}
+
 /// Reads the values of one feature; built once from the schema.
 pub struct FeatureReader {
     kind: FeatureReaderKind,

@@ -40,7 +40,7 @@ impl PartialSum {
             add_contribution(query, row, label, &mut self.totals);
         } else {
             let mut features = row.features.to_vec();
-            shrink_to_norm(&mut features);
+            shrink_to_norm([&mut features]);
             add_contribution(query, LatticeRow { features: &features, step: row.step }, label, &mut self.totals);
         }
     }

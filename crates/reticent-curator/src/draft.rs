@@ -41,8 +41,7 @@ pub fn draft_schema(path: &Path, options: &DraftOptions) -> Result<String, Sourc
         UnboundTable::Parquet(table) => draft_of_parquet(*table, options)?,
     };
     if let Some(target) = &options.target {
-        let wanted =
-            WantedColumn { name: target, role: Role::Word, is_target: true, needed_by: "was named as the target" };
+        let wanted = WantedColumn { name: target, role: Role::Word, needed_by: "was named as the target" };
         ColumnNames { path, names: &draft.names, may_be_quoted: true }.resolve(&[wanted])?;
     }
     Ok(draft.text(path, options))
@@ -132,12 +131,7 @@ fn draft_of_parquet(mut table: ParquetTable, options: &DraftOptions) -> Result<D
             roles.iter().enumerate().filter_map(|(column, role)| Some((column, (*role)?))).collect();
         let wanted: Vec<WantedColumn<'_>> = read
             .iter()
-            .map(|(column, role)| WantedColumn {
-                name: &names[*column],
-                role: *role,
-                is_target: false,
-                needed_by: "is drafted",
-            })
+            .map(|(column, role)| WantedColumn { name: &names[*column], role: *role, needed_by: "is drafted" })
             .collect();
         let places: Vec<usize> = read.iter().map(|(column, _)| *column).collect();
         table.project(&wanted, &places)?;

@@ -44,10 +44,6 @@ impl PublicTable {
 
     /// Rows whose label can be used, with the number that stands for it: the index of a class, or the value itself.
     pub fn labelled(&self) -> impl Iterator<Item = (&[f64], f64)> {
-        self.rows().filter_map(|(columns, label)| match label {
-            Label::Class(class) => Some((columns, f64::from(class))),
-            Label::Value(value) => Some((columns, value)),
-            Label::Unusable => None,
-        })
+        self.rows().filter_map(|(columns, label)| Some((columns, label.number()?)))
     }
 }

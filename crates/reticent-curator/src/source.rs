@@ -100,7 +100,7 @@ impl TableSource {
     pub fn open_with_ids(path: &Path, schema: &Schema, need: Need, id_column: &str) -> Result<Self, SourceError> {
         let mut wanted = wanted_columns(schema, need);
         let needed_by = "--id names as the event id";
-        wanted.push(WantedColumn { name: id_column, role: Role::Key, is_target: false, needed_by });
+        wanted.push(WantedColumn { name: id_column, role: Role::Key, needed_by });
         Self::open_wanted(path, schema, need, wanted, true)
     }
 
@@ -113,9 +113,10 @@ impl TableSource {
     ) -> Result<Self, SourceError> {
         let id_slot = with_ids.then(|| wanted.len() - 1);
         let (table, bytes_total) = match compression::open(path)? {
-            (Opened::Text(stream), bytes_total) if schema.table().format == TextFormat::Libsvm => {
-                (Table::Libsvm(Box::new(LibsvmTable::new(path, stream, &wanted)?)), bytes_total)
-            }
+            (Opened::Text(stream), bytes_total) if schema.table().format == TextFormat::Libsvm => (
+                Table::Libsvm(Box::new(LibsvmTable::new(path, stream, &wanted, schema.features().len())?)),
+                bytes_total,
+            ),
             (Opened::Text(stream), bytes_total) => {
                 let mut table = CsvTable::new(path, stream, schema.table().delimiter);
                 let columns = resolve_text_columns(path, &mut table, schema, &wanted)?;
@@ -321,8 +322,6 @@ impl Role {
 pub(crate) struct WantedColumn<'s> {
     pub(crate) name: &'s str,
     pub(crate) role: Role,
-    /// Whether it is what is predicted.
-    pub(crate) is_target: bool,
     pub(crate) needed_by: &'static str,
 }
 
@@ -476,17 +475,17 @@ fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
             FeatureKind::Categorical { .. } => (Role::Word, "the schema lists as a feature with categories"),
             FeatureKind::Hashed { .. } => (Role::Word, "the schema lists as a hashed feature"),
         };
-        wanted.push(WantedColumn { name: &feature.name, role, is_target: false, needed_by });
+        wanted.push(WantedColumn { name: &feature.name, role, needed_by });
     }
     if need != Need::Features {
         let (role, needed_by) = match &schema.target().kind {
             TargetKind::Classes(_) => (Role::Word, "the schema names as the target with classes"),
             TargetKind::Bounds { .. } => (Role::Number, "the schema names as the target with bounds"),
         };
-        wanted.push(WantedColumn { name: &schema.target().column, role, is_target: true, needed_by });
+        wanted.push(WantedColumn { name: &schema.target().column, role, needed_by });
         if let (Need::FeaturesAndTarget, PrivacyUnit::Column { column, .. }) = (need, &schema.privacy().unit) {
             let needed_by = "the schema names as the privacy unit";
-            wanted.push(WantedColumn { name: column, role: Role::Key, is_target: false, needed_by });
+            wanted.push(WantedColumn { name: column, role: Role::Key, needed_by });
         }
     }
     wanted

@@ -210,7 +210,8 @@ impl SpilledEngine {
             sum.add(&rows.block(encoding));
             Ok(())
         });
-        Ok(merged(query, sums.map_err(lost)?.into_iter().map(|(sum, _)| sum.finish())))
+        let sums = sums.map_err(lost)?.into_iter().map(|(sum, _)| sum);
+        Ok(sums.reduce(RunningSum::joined).unwrap_or_else(|| RunningSum::zero(query)).finish())
     }
 
     /// Writes the lattice of an encoding into a file, under a new key.

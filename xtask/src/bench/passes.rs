@@ -29,26 +29,26 @@ pub(crate) struct Loaded {
     columns: usize,
 }
 
+/// A schema with these features and two classes, `y`.
+pub(crate) fn schema_of(features: &str) -> Schema {
+    let text = format!(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
+         \"1\"]\n[features]\n{features}"
+    );
+    Schema::from_text(&text).expect("the generated schema is legal")
+}
+
 impl Loaded {
     pub(crate) fn generate(rows: usize, columns: usize) -> Self {
-        let mut text = String::from(
-            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
-             \"1\"]\n[features]\n",
-        );
-        (1..columns).for_each(|column| text.push_str(&format!("x{column} = {{ bounds = [-1, 1] }}\n")));
-        let schema = Schema::from_text(&text).expect("the generated schema is legal");
-        Self::of_cells(schema, rows, |random| Cell::Number(2.0 * random.f64() - 1.0))
+        let features: String = (1..columns).map(|column| format!("x{column} = {{ bounds = [-1, 1] }}\n")).collect();
+        Self::of_cells(schema_of(&features), rows, |random| Cell::Number(2.0 * random.f64() - 1.0))
     }
 
     /// One of many categories in each feature.
     pub(crate) fn generate_sparse(rows: usize, features: usize, buckets: u32) -> Self {
-        let mut text = String::from(
-            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
-             \"1\"]\n[features]\n",
-        );
-        (0..features).for_each(|feature| text.push_str(&format!("k{feature} = {{ hash_buckets = {buckets} }}\n")));
-        let schema = Schema::from_text(&text).expect("the generated schema is legal");
-        Self::of_cells(schema, rows, |random| Cell::Category(random.u32(1..=buckets)))
+        let features: String =
+            (0..features).map(|feature| format!("k{feature} = {{ hash_buckets = {buckets} }}\n")).collect();
+        Self::of_cells(schema_of(&features), rows, |random| Cell::Category(random.u32(1..=buckets)))
     }
 
     fn of_cells(schema: Schema, rows: usize, cell: impl Fn(&mut Rng) -> Cell) -> Self {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::ledger::LedgerStore;
-use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::Epsilon;
@@ -41,11 +40,7 @@ pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, 
     let mut columns = vec![0.0; coding.columns().len()];
     let mut scored = public::Scored::new(model);
     source.for_each_row(&mut |bytes| bar.set_position(bytes), &mut |row| {
-        let label = match row.label {
-            Label::Class(class) => f64::from(class),
-            Label::Value(value) => value,
-            Label::Unusable => return,
-        };
+        let Some(label) = row.label.number() else { return };
         coding.raw_columns(row.cells, &mut columns);
         scored.add(&columns, label);
     })?;

@@ -37,12 +37,22 @@ struct Slots {
 }
 
 impl LibsvmTable {
-    pub(crate) fn new(path: &Path, stream: ByteStream, wanted: &[WantedColumn<'_>]) -> Result<Self, SourceError> {
+    /// A table whose first `feature_count` wanted columns are features, in a row's order of slots.
+    pub(crate) fn new(
+        path: &Path,
+        stream: ByteStream,
+        wanted: &[WantedColumn<'_>],
+        feature_count: usize,
+    ) -> Result<Self, SourceError> {
         let (mut features, mut label, mut groups) = (HashMap::new(), None, Vec::new());
         for (slot, wanted) in wanted.iter().enumerate() {
-            match (wanted.role, wanted.name.parse()) {
-                (Role::Key, _) if wanted.name == LIBSVM_GROUP => groups.push(slot),
-                (Role::Key, _) => {
+            match wanted.role {
+                Role::Number | Role::Word if slot < feature_count => {
+                    features.insert(wanted.name.parse().expect("a schema of this format has indices for names"), slot);
+                }
+                Role::Number | Role::Word => label = Some(slot),
+                Role::Key if wanted.name == LIBSVM_GROUP => groups.push(slot),
+                Role::Key => {
                     return Err(SourceError::MissingColumn {
                         path: path.to_owned(),
                         column: wanted.name.to_owned(),
@@ -51,11 +61,6 @@ impl LibsvmTable {
                         columns: vec![LIBSVM_GROUP.to_owned()],
                     });
                 }
-                _ if wanted.is_target => label = Some(slot),
-                (_, Ok(index)) => {
-                    features.insert(index, slot);
-                }
-                (_, Err(_)) => unreachable!("a schema of this format has indices for names"),
             }
         }
         Ok(Self { stream, slots: Slots { features, label, groups, count: wanted.len() } })

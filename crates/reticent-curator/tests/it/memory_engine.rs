@@ -38,7 +38,8 @@ pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQ
     } else {
         1
     };
-    let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
+    let columns = encoding.coding().columns().len();
+    let weights: Vec<f64> = weights.iter().cycle().take(scores * columns).copied().collect();
     let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
     let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
     SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")

@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::contribution::UNUSABLE_LABEL;
 use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::engine::Engine;
-use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::query::{Loss, Map, ProductTarget, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_testkit::generate::GeneratedRow;
 use reticent_testkit::reveal;
 
-use crate::memory_engine::{PRIVACY, table};
+use crate::memory_engine::{PRIVACY, query, table};
 use crate::spilled_engine::{place, spilled};
 
 /// Categories by feature, "other" not counted: a narrow block, the narrowest wide one, a wider one.
@@ -58,22 +56,6 @@ fn maps() -> Vec<Map> {
         Map::ScoreHistogram { buckets: 16 },
         Map::SquaredError,
     ]
-}
-
-fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
-    let three =
-        matches!(map, Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { .. });
-    let scores = if matches!(map, Map::ClassCount { .. } | Map::Gram { .. }) {
-        0
-    } else if three {
-        3
-    } else {
-        1
-    };
-    let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
-    let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
-    let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
-    SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")
 }
 
 /// Row after row by core's scalar code.
