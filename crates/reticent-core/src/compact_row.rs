@@ -18,8 +18,19 @@ pub struct CompactLayout {
     columns: usize,
     /// Ascending.
     packed: Vec<u32>,
-    /// Of each slot of a row's codes, whether it is a wide block.
-    wide: Vec<bool>,
+    wide_blocks: usize,
+    parts: Vec<Part>,
+}
+
+/// Neighbouring slots of a row's codes, in order.
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    /// So many numbers.
+    Numbers(usize),
+    /// A block with a place for each of its categories.
+    Narrow(usize),
+    /// A block of so many categories with one place.
+    Wide(usize),
 }
 
 /// Where a row is written to: private.
@@ -34,22 +45,58 @@ pub struct CompactRowMut<'a> {
 
 impl CompactLayout {
     pub(crate) fn of(coding: &Coding, centre: &[f64]) -> Self {
-        let (mut packed, mut wide) = (vec![0], Vec::new());
-        let mut column = 1;
+        let mut layout = Self { columns: 1, packed: vec![0], wide_blocks: 0, parts: Vec::new() };
         for kind in coding.slot_kinds() {
-            let columns = match kind {
-                SlotKind::Numeric => 1,
-                SlotKind::Categories(categories) => categories,
-            };
-            let block = column..column + columns;
-            let is_wide = columns >= WIDE_BLOCK_CATEGORIES && centre[block.clone()].iter().all(|at| *at == 0.0);
-            wide.push(is_wide);
-            if !is_wide {
-                packed.extend(block.map(|column| u32::try_from(column).expect("a schema caps its columns")));
+            match kind {
+                SlotKind::Numeric => {
+                    if let Some(Part::Numbers(numbers)) = layout.parts.last_mut() {
+                        *numbers += 1;
+                    } else {
+                        layout.parts.push(Part::Numbers(1));
+                    }
+                    layout.pack(1);
+                }
+                SlotKind::Categories(categories) => {
+                    let centres = &centre[layout.columns..layout.columns + categories];
+                    if categories >= WIDE_BLOCK_CATEGORIES && centres.iter().all(|at| *at == 0.0) {
+                        layout.parts.push(Part::Wide(categories));
+                        layout.wide_blocks += 1;
+                        layout.columns += categories;
+                    } else {
+                        layout.parts.push(Part::Narrow(categories));
+                        layout.pack(categories);
+                    }
+                }
             }
+        }
+        layout
+    }
+
+    /// The squares of all of a row's values in their one order: those of packed columns in eight sums, by place, then the others.
+    ///
+    /// The order is part of the encoding: another one would round the norm of a row to a neighbouring number.
+    pub(crate) fn sum_of_squares(&self, values: &[f64]) -> f64 {
+        let packed: Vec<f64> = self.packed.iter().map(|column| values[*column as usize]).collect();
+        let mut column = 1;
+        let mut others = Vec::new();
+        for part in &self.parts {
+            let columns = match *part {
+                Part::Numbers(columns) | Part::Narrow(columns) => columns,
+                Part::Wide(columns) => {
+                    others.extend_from_slice(&values[column..column + columns]);
+                    columns
+                }
+            };
             column += columns;
         }
-        Self { columns: column, packed, wide }
+        sum_of_squares(&packed, &others)
+    }
+
+    /// Gives the next columns a place.
+    fn pack(&mut self, columns: usize) {
+        let column = |column| u32::try_from(column).expect("a schema caps its columns");
+        self.packed.extend((self.columns..self.columns + columns).map(column));
+        self.columns += columns;
     }
 
     /// Columns of a whole row.
@@ -67,7 +114,7 @@ impl CompactLayout {
     /// Number of wide blocks, of each of which a row has one coordinate.
     #[must_use]
     pub fn wide_blocks(&self) -> usize {
-        self.wide.iter().filter(|wide| **wide).count()
+        self.wide_blocks
     }
 }
 
@@ -77,43 +124,49 @@ impl Encoding {
     ///
     /// # Panics
     /// When a length is not that of [`Encoding::layout`].
+    // Compiled into its caller, for the instructions that the caller may use.
+    #[inline(always)]
     pub fn encode_compact(&self, codes: &[u16], scratch: &mut [f64], row: CompactRowMut<'_>) -> f32 {
         let layout = self.layout();
         let CompactRowMut { packed, chosen_columns, chosen } = row;
         assert_eq!((packed.len(), chosen.len()), (layout.packed.len(), layout.wide_blocks()), "a row of the layout");
         let (of_packed, of_chosen) = scratch.split_at_mut(packed.len());
-        let (mut packed_values, mut chosen_values) = (of_packed.iter_mut(), of_chosen.iter_mut().zip(chosen_columns));
-        // Squares are added in the order of the columns, like those of a whole row, whose other terms are zeros.
-        let mut square = 0.0;
-        let mut encoded = |column: usize, value: f64| {
-            let encoded = self.scale()[column] * (value - self.centre()[column]);
-            square += encoded * encoded;
-            encoded
-        };
-        let mut pack = |value: f64| *packed_values.next().expect("one place a packed column") = value;
-        pack(encoded(0, 1.0));
-        let mut column = 1;
-        for ((kind, wide), code) in self.coding().slot_kinds().zip(&layout.wide).zip(codes) {
-            match kind {
-                SlotKind::Numeric => {
-                    pack(encoded(column, f64::from(*code) / f64::from(CODE_MAX)));
-                    column += 1;
-                }
-                SlotKind::Categories(categories) if *wide => {
-                    let (value, place) = chosen_values.next().expect("one place a wide block");
-                    let at = column + usize::from(*code);
-                    *place = u32::try_from(at).expect("a schema caps its columns");
-                    *value = encoded(at, 1.0);
-                    column += categories;
-                }
-                SlotKind::Categories(categories) => {
-                    for category in 0..categories {
-                        pack(encoded(column + category, if category == usize::from(*code) { 1.0 } else { 0.0 }));
+        let (scale, centre) = (self.scale(), self.centre());
+        of_packed[0] = scale[0] * (1.0 - centre[0]);
+        let (mut column, mut place, mut slot) = (1, 1, 0);
+        let mut wide = of_chosen.iter_mut().zip(chosen_columns);
+        for part in &layout.parts {
+            match *part {
+                Part::Numbers(numbers) => {
+                    let values = &mut of_packed[place..place + numbers];
+                    let columns = scale[column..column + numbers].iter().zip(&centre[column..column + numbers]);
+                    for ((value, code), (scale, centre)) in
+                        values.iter_mut().zip(&codes[slot..slot + numbers]).zip(columns)
+                    {
+                        *value = scale * (f64::from(*code) / f64::from(CODE_MAX) - centre);
                     }
-                    column += categories;
+                    (column, place, slot) = (column + numbers, place + numbers, slot + numbers);
+                }
+                Part::Narrow(categories) => {
+                    let values = &mut of_packed[place..place + categories];
+                    let columns = scale[column..column + categories].iter().zip(&centre[column..column + categories]);
+                    for (value, (scale, centre)) in values.iter_mut().zip(columns) {
+                        *value = scale * (0.0 - centre);
+                    }
+                    let at = usize::from(codes[slot]);
+                    values[at] = scale[column + at] * (1.0 - centre[column + at]);
+                    (column, place, slot) = (column + categories, place + categories, slot + 1);
+                }
+                Part::Wide(categories) => {
+                    let (value, chosen_column) = wide.next().expect("one place a wide block");
+                    let at = column + usize::from(codes[slot]);
+                    *chosen_column = u32::try_from(at).expect("a schema caps its columns");
+                    *value = scale[at] * (1.0 - centre[at]);
+                    (column, slot) = (column + categories, slot + 1);
                 }
             }
         }
+        let square = sum_of_squares(of_packed, of_chosen);
         let (steps_per_unit, step) = self.steps_per_unit(square.sqrt());
         for (places, values) in [(&mut *packed, of_packed), (&mut *chosen, of_chosen)] {
             for (place, value) in places.iter_mut().zip(values) {
@@ -125,10 +178,69 @@ impl Encoding {
     }
 }
 
-/// Toward zero, and never `i16::MIN`.
-#[inline]
+/// The squares of a row's values in their one order: those of packed columns in eight sums, by place; then the chosen.
+#[inline(always)]
+pub(crate) fn sum_of_squares(packed: &[f64], chosen: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (eights, rest) = packed.as_chunks::<8>();
+    for eight in eights {
+        for (sum, value) in sums.iter_mut().zip(eight) {
+            *sum += value * value;
+        }
+    }
+    for (sum, value) in sums.iter_mut().zip(rest) {
+        *sum += value * value;
+    }
+    sums.iter().sum::<f64>() + chosen.iter().map(|value| value * value).sum::<f64>()
+}
+
+/// Toward zero, and never `i16::MIN`; 0 for what is not a number.
+///
+/// What `steps.clamp(-32767.0, 32767.0) as i16` says, without the conversion: compilers make no vector instructions of one that
+/// saturates.
+#[inline(always)]
 pub(crate) fn truncated(steps: f64) -> i16 {
-    // `as` truncates toward zero and saturates; the clamp keeps i16::MIN out.
+    /// From here to twice as much, floats are the whole numbers, and their last bits count them.
+    const WHOLE: f64 = (1u64 << 52) as f64;
     let full = f64::from(LATTICE_NORM_MAX);
-    steps.clamp(-full, full) as i16
+    let size = steps.abs();
+    let size = if size > full { full } else { size };
+    let size = if size.is_nan() { 0.0 } else { size };
+    let nearest = (size + WHOLE) - WHOLE;
+    let below = if nearest > size { nearest - 1.0 } else { nearest };
+    let magnitude = (below + WHOLE).to_bits() as i16;
+    if steps < 0.0 { -magnitude } else { magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::truncated;
+
+    fn check(steps: f64) -> Result<(), TestCaseError> {
+        prop_assert_eq!(truncated(steps), steps.clamp(-32767.0, 32767.0) as i16, "{:?}", steps);
+        Ok(())
+    }
+
+    #[test]
+    fn every_step_and_its_neighbours_are_truncated() {
+        for whole in -32_800..=32_800 {
+            let whole = f64::from(whole);
+            for steps in [whole, whole.next_up(), whole.next_down(), whole + 0.5] {
+                check(steps).expect("equal");
+            }
+        }
+        for odd in [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -0.0, f64::MIN_POSITIVE] {
+            check(odd).expect("equal");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_truncated(bits: u64, near in -40_000.0..40_000.0) {
+            check(f64::from_bits(bits))?;
+            check(near)?;
+        }
+    }
 }

@@ -459,11 +459,10 @@ impl Encoding {
     /// the division before it is floating point.
     pub fn encode_codes(&self, codes: &[u16], scratch: &mut [f64], features: &mut [i16]) -> f32 {
         self.coding.expand(codes, scratch);
-        let mut square = 0.0;
         for ((value, centre), scale) in scratch.iter_mut().zip(&self.centre).zip(&self.scale) {
             *value = scale * (*value - centre);
-            square += *value * *value;
         }
+        let square = self.layout.sum_of_squares(scratch);
         let (steps_per_unit, step) = self.steps_per_unit(square.sqrt());
         for (feature, value) in features.iter_mut().zip(scratch) {
             *feature = truncated(*value * steps_per_unit);
@@ -486,6 +485,7 @@ impl Encoding {
 }
 
 /// Enforces `sum features[j]² <= 32767²` over all parts of a row, in integers, by moving every coordinate toward zero.
+#[inline(always)]
 pub(crate) fn shrink_to_norm<const PARTS: usize>(mut parts: [&mut [i16]; PARTS]) {
     let bound = norm_square(&[LATTICE_NORM_MAX]);
     while parts.iter().map(|part| norm_square(part)).sum::<u64>() > bound {
@@ -496,6 +496,7 @@ pub(crate) fn shrink_to_norm<const PARTS: usize>(mut parts: [&mut [i16]; PARTS])
 }
 
 /// `sum features[j]²` without overflow for any number of columns below `2^33`.
+#[inline(always)]
 pub(crate) fn norm_square(features: &[i16]) -> u64 {
     features.iter().map(|feature| u64::from(feature.unsigned_abs()).pow(2)).sum()
 }

@@ -7,20 +7,28 @@
 //! arithmetic without overflow, and the slope is single IEEE-754 operations in a fixed order.
 
 mod chosen;
+mod encode;
 mod gradient;
 mod instructions;
 mod lanes;
+mod marginals;
 mod products;
 mod slopes;
 mod softmax;
 
+use reticent_core::contribution::CodedLabel;
+use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 
 pub use instructions::Instructions;
 
 use crate::lattice::CompactBlock;
+use encode::EncodePass;
+pub use encode::LatticeRowsMut;
 use gradient::GradientPass;
 pub use gradient::GradientRule;
+use marginals::MarginalPass;
+pub use marginals::MarginalPlaces;
 use products::ProductPass;
 use softmax::SoftmaxPass;
 pub use softmax::SoftmaxSlopes;
@@ -86,4 +94,36 @@ pub fn add_products(
     assert_eq!(features.len(), columns * labels.len(), "one row a label");
     assert_eq!(products.len(), columns * (columns + 1) / 2 + columns + 1, "one place a product");
     instructions.products(&ProductPass { columns, features, labels }, products);
+}
+
+/// Adds class, categories and moments of every row to 64-bit totals. Rows without a usable label add nothing.
+///
+/// # Panics
+/// When the codes are not of whole rows, one a label, or the totals are not as many as the places.
+pub fn add_marginals(
+    instructions: Instructions,
+    places: &MarginalPlaces,
+    codes: &[u16],
+    labels: &[CodedLabel],
+    totals: &mut [i64],
+) {
+    assert_eq!(codes.len(), places.slots() * labels.len(), "one row a label");
+    assert_eq!(totals.len(), places.totals(), "one total a place");
+    instructions.marginals(&MarginalPass { places, codes, labels }, totals);
+}
+
+/// Puts rows of codes on the lattice: [`Encoding::encode_compact`], bit for bit in all instructions.
+///
+/// # Panics
+/// When the parts are not of the same rows, or an own step is missing or too many.
+pub fn encode_rows(instructions: Instructions, encoding: &Encoding, codes: &[u16], into: LatticeRowsMut<'_>) {
+    let layout = encoding.layout();
+    let rows = into.packed.len() / layout.packed().len();
+    assert_eq!(into.packed.len(), rows * layout.packed().len(), "whole rows");
+    assert_eq!(codes.len(), rows * encoding.coding().slots(), "one code a slot");
+    let chosen = rows * layout.wide_blocks();
+    assert_eq!((into.chosen_columns.len(), into.chosen.len()), (chosen, chosen), "one place a wide block");
+    let own_steps = if encoding.common_step().is_some() { 0 } else { rows };
+    assert_eq!(into.own_steps.len(), own_steps, "one step a row, or none");
+    instructions.encode(&EncodePass { encoding, codes }, into);
 }

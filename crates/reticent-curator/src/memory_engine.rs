@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::compact_row::CompactRowMut;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
-use reticent_core::query::{Map, SumQuery};
+use reticent_core::query::SumQuery;
 use reticent_core::sum::PartialSum;
 
+use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
 use crate::minimiser::{Labels, Problem, Rows, minimise};
 use crate::running_sum::RunningSum;
@@ -156,21 +156,11 @@ impl MemoryEngine {
             .zip(split_rows(&mut chosen, blocks, self.block_rows))
             .zip(split_rows(&mut steps, usize::from(common.is_none()), self.block_rows));
         let places: Vec<_> = places.take(rows.div_ceil(self.block_rows)).enumerate().collect();
-        places.into_par_iter().for_each(|(block, (((packed, chosen_columns), chosen), steps))| {
-            let mut scratch = vec![0.0; columns + blocks];
-            for (offset, packed) in packed.chunks_exact_mut(columns).enumerate() {
-                let of_row = offset * blocks..(offset + 1) * blocks;
-                let row = CompactRowMut {
-                    packed,
-                    chosen_columns: &mut chosen_columns[of_row.clone()],
-                    chosen: &mut chosen[of_row],
-                };
-                let codes = self.table.codes_of_row(block * self.block_rows + offset);
-                let step = encoding.encode_compact(codes, &mut scratch, row);
-                if let Some(own) = steps.get_mut(offset) {
-                    *own = step;
-                }
-            }
+        let instructions = Instructions::best();
+        places.into_par_iter().for_each(|(block, (((packed, chosen_columns), chosen), own_steps))| {
+            let first = block * self.block_rows;
+            let codes = self.table.codes_of_rows(first..first + packed.len() / columns);
+            encode_rows(instructions, &encoding, codes, LatticeRowsMut { packed, chosen_columns, chosen, own_steps });
         });
         let steps = common.map_or(RowSteps::Own(steps), RowSteps::Common);
         Ok(Lattice { encoding, packed, steps, chosen_columns, chosen })
@@ -200,10 +190,10 @@ impl MemoryEngine {
         sums.into_iter().reduce(join).unwrap_or_else(start)
     }
 
-    /// The same of what is added row by row.
-    fn sum_rows(&self, query: &SumQuery, add: impl Fn(&mut PartialSum, usize, CodedLabel) + Sync) -> PartialSum {
+    /// The labels times the rows of the query's public matrix.
+    fn sum_labels(&self, query: &SumQuery) -> PartialSum {
         let add_block = |sum: &mut PartialSum, first: usize, labels: &[CodedLabel]| {
-            labels.iter().enumerate().for_each(|(row, label)| add(sum, first + row, *label));
+            labels.iter().enumerate().for_each(|(row, label)| sum.add_label(query, first + row, *label));
         };
         let join = |mut left: PartialSum, right| {
             left.merge(right);
@@ -235,13 +225,15 @@ impl Engine for MemoryEngine {
             if matrix.rows() != self.table.rows() {
                 return Err(lost(Box::new(OtherRows)));
             }
-            return Ok(self.sum_rows(query, |sum, row, label| sum.add_label(query, row, label)));
+            return Ok(self.sum_labels(query));
         }
         let encoding = query.encoding().expect("a query has a matrix or an encoding");
-        if let Map::Marginals { .. } = query.shape().map() {
+        if RunningSum::is_of_codes(query) {
             assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
-            let add = |sum: &mut PartialSum, row, label| sum.add_codes(query, self.table.codes_of_row(row), label);
-            return Ok(self.sum_rows(query, add));
+            let add = |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| {
+                sum.add_codes(self.table.codes_of_rows(first..first + labels.len()), labels);
+            };
+            return Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish());
         }
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
         let add =

@@ -4,7 +4,10 @@ use reticent_core::contribution::{CodedLabel, dot, product_label};
 use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, scores};
 use reticent_core::sum::PartialSum;
 
-use crate::kernel::{GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient};
+use crate::kernel::{
+    GradientRule, Instructions, MarginalPlaces, SoftmaxSlopes, add_gradient, add_marginals, add_products,
+    add_softmax_gradient,
+};
 use crate::lattice::{CompactBlock, LatticeBlock};
 
 /// What one thread has added up: private. Gradients stay in 64 bits from block to block, so that a block of few rows and many
@@ -14,13 +17,15 @@ pub struct RunningSum<'a> {
     instructions: Instructions,
     /// None as long as all is in the totals: it is twice as large.
     sum: Option<PartialSum>,
-    /// Of gradients, not yet in the sum; empty until there are any.
+    /// Of gradients and marginals, not yet in the sum; empty until there are any.
     totals: Vec<i64>,
     /// Rows in the totals.
     rows: u64,
+    /// Of marginals; none until there are any.
+    places: Option<MarginalPlaces>,
 }
 
-/// Rows whose gradients fit 64 bits with room to spare: a product of slope and coordinate is below `2^26`.
+/// Rows whose gradients and marginals fit 64 bits: a product of slope and coordinate is below `2^26`, a count is `2^20`.
 const ROWS_MAX: u64 = 1 << 36;
 
 /// Coordinates of the rows that are written out together where products are asked of rows with wide blocks.
@@ -31,7 +36,7 @@ impl<'a> RunningSum<'a> {
     #[must_use]
     pub fn zero(query: &'a SumQuery) -> Self {
         let instructions = Instructions::best();
-        Self { query, instructions, sum: None, totals: Vec::new(), rows: 0 }
+        Self { query, instructions, sum: None, totals: Vec::new(), rows: 0, places: None }
     }
 
     /// Adds the rows of a block.
@@ -51,15 +56,33 @@ impl<'a> RunningSum<'a> {
             Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
                 self.add_gram(target, [diagonal, off_diagonal, cross, square], block);
             }
-            Map::ClassCount { .. } => self.add_scored(0, block),
             Map::ScoreHistogram { .. } | Map::SquaredError => self.add_scored(1, block),
             Map::CorrectCount { classes } | Map::LogLoss { classes } => self.add_scored(scores(classes), block),
-            Map::Marginals { .. }
+            Map::ClassCount { .. }
+            | Map::Marginals { .. }
             | Map::MatrixProduct { .. }
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("answered without the lattice"),
         }
+    }
+
+    /// Adds rows to a query that is answered from codes and labels: [`Self::is_of_codes`].
+    ///
+    /// # Panics
+    /// On any other query, and when the codes are not of whole rows, one a label.
+    pub fn add_codes(&mut self, codes: &[u16], labels: &[CodedLabel]) {
+        self.make_room(labels.len());
+        let query = self.query;
+        let places = self.places.get_or_insert_with(|| places_of(query));
+        let codes = if places.slots() == 0 { &[] } else { codes };
+        add_marginals(self.instructions, places, codes, labels, &mut self.totals);
+    }
+
+    /// Whether codes and labels are all that a question looks at.
+    #[must_use]
+    pub fn is_of_codes(query: &SumQuery) -> bool {
+        matches!(query.shape().map(), Map::ClassCount { .. } | Map::Marginals { .. })
     }
 
     /// The sum over the rows of both, of which none is in both.
@@ -93,21 +116,21 @@ impl<'a> RunningSum<'a> {
     }
 
     fn add_gradient(&mut self, rule: GradientRule, block: &CompactBlock<'_>) {
-        self.make_room(block);
+        self.make_room(block.rows());
         add_gradient(self.instructions, rule, self.query.weights(), block, &mut self.totals);
     }
 
     fn add_softmax_gradient(&mut self, slopes: SoftmaxSlopes, block: &CompactBlock<'_>) {
-        self.make_room(block);
+        self.make_room(block.rows());
         add_softmax_gradient(self.instructions, slopes, self.query.weights(), block, &mut self.totals);
     }
 
-    fn make_room(&mut self, block: &CompactBlock<'_>) {
-        if self.rows + block.rows() as u64 > ROWS_MAX {
+    fn make_room(&mut self, rows: usize) {
+        if self.rows + rows as u64 > ROWS_MAX {
             self.flush();
         }
         self.totals.resize(self.query.shape().coordinates() as usize, 0);
-        self.rows += block.rows() as u64;
+        self.rows += rows as u64;
     }
 
     fn flush(&mut self) {
@@ -168,6 +191,15 @@ impl<'a> RunningSum<'a> {
         // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
         self.sum_mut().add_kernel_totals(&with_multipliers(&products, columns, multipliers.map(i64::from)));
     }
+}
+
+/// Where the marginals of a query lie; a class count is those of no slots.
+fn places_of(query: &SumQuery) -> MarginalPlaces {
+    if let Map::ClassCount { classes } = *query.shape().map() {
+        return MarginalPlaces::new(classes, std::iter::empty());
+    }
+    let Map::Marginals { classes, .. } = *query.shape().map() else { unreachable!("answered from the lattice") };
+    MarginalPlaces::new(classes, query.encoding().expect("marginals are asked of a table").coding().slot_kinds())
 }
 
 /// Products times the multipliers of their blocks, blocks with multiplier 0 of the label left out.

@@ -169,21 +169,14 @@ impl SpilledEngine {
 
     /// The sum from codes and labels alone.
     fn sum_codes(&self, query: &SumQuery) -> Result<PartialSum, ScratchError> {
-        let counts_classes = matches!(query.shape().map(), Map::ClassCount { .. });
         let sums = self.table.fold(
-            || PartialSum::zero(query),
+            || RunningSum::zero(query),
             |sum, _, rows| {
-                if counts_classes {
-                    // The class alone counts: the features of the reference's row are not looked at.
-                    let row = reticent_core::encoding::LatticeRow { features: &[], step: 1.0 };
-                    rows.labels.iter().for_each(|label| sum.add_row(query, row, *label));
-                } else {
-                    rows.codes().zip(rows.labels).for_each(|(codes, label)| sum.add_codes(query, codes, *label));
-                }
+                sum.add_codes(rows.codes, rows.labels);
                 Ok(())
             },
         )?;
-        Ok(merged(query, sums))
+        Ok(joined(query, sums))
     }
 
     fn sum_lattice(&self, query: &SumQuery, encoding: &Arc<Encoding>) -> Result<PartialSum, EngineError> {
@@ -210,8 +203,7 @@ impl SpilledEngine {
             sum.add(&rows.block(encoding));
             Ok(())
         });
-        let sums = sums.map_err(lost)?.into_iter().map(|(sum, _)| sum);
-        Ok(sums.reduce(RunningSum::joined).unwrap_or_else(|| RunningSum::zero(query)).finish())
+        Ok(joined(query, sums.map_err(lost)?.into_iter().map(|(sum, _)| sum)))
     }
 
     /// Writes the lattice of an encoding into a file, under a new key.
@@ -219,9 +211,9 @@ impl SpilledEngine {
         let shape = BlockShape { row_bytes: row_bytes(encoding), block_rows: self.table.block_rows() };
         let keystream = file.new_keystream()?;
         let lattice = ScratchBlocks::new(shape, self.table.rows(), file, keystream);
-        let buffers = || (LatticeRows::default(), Vec::new(), Vec::new());
-        self.table.fold(buffers, |(buffers, scratch, bytes), block, rows| {
-            buffers.encode(encoding, rows, scratch);
+        let buffers = || (LatticeRows::default(), Vec::new());
+        self.table.fold(buffers, |(buffers, bytes), block, rows| {
+            buffers.encode(encoding, rows);
             bytes.clear();
             buffers.append(encoding, bytes);
             lattice.write(block, bytes)
@@ -231,11 +223,8 @@ impl SpilledEngine {
 }
 
 /// One sum of those of the threads.
-fn merged(query: &SumQuery, sums: impl IntoIterator<Item = PartialSum>) -> PartialSum {
-    sums.into_iter().fold(PartialSum::zero(query), |mut total, sum| {
-        total.merge(sum);
-        total
-    })
+fn joined<'a>(query: &'a SumQuery, sums: impl IntoIterator<Item = RunningSum<'a>>) -> PartialSum {
+    sums.into_iter().reduce(RunningSum::joined).unwrap_or_else(|| RunningSum::zero(query)).finish()
 }
 
 impl Engine for SpilledEngine {

@@ -1,9 +1,9 @@
 //! A block of lattice rows in memory, between its bytes in a scratch file and the kernel.
 
-use reticent_core::compact_row::CompactRowMut;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 
+use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
 use crate::scratch_blocks::{append, fetch};
 use crate::spilled_table::CodedRows;
@@ -83,24 +83,21 @@ impl LatticeRows {
         }
     }
 
-    /// Puts coded rows on the lattice. `scratch` is of any length.
-    pub(crate) fn encode(&mut self, encoding: &Encoding, rows: CodedRows<'_>, scratch: &mut Vec<f64>) {
-        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().wide_blocks());
-        scratch.resize(columns + blocks, 0.0);
-        self.packed.resize(rows.labels.len() * columns, 0);
-        self.chosen_columns.resize(rows.labels.len() * blocks, 0);
-        self.chosen.resize(rows.labels.len() * blocks, 0);
+    /// Puts coded rows on the lattice.
+    pub(crate) fn encode(&mut self, encoding: &Encoding, rows: CodedRows<'_>) {
+        let count = rows.labels.len();
+        self.packed.resize(count * encoding.layout().packed().len(), 0);
+        self.chosen_columns.resize(count * encoding.layout().wide_blocks(), 0);
+        self.chosen.resize(count * encoding.layout().wide_blocks(), 0);
         self.labels.clear();
         self.labels.extend_from_slice(rows.labels);
-        self.own_steps.clear();
-        for (row, (packed, codes)) in self.packed.chunks_exact_mut(columns).zip(rows.codes()).enumerate() {
-            let of_row = row * blocks..(row + 1) * blocks;
-            let row = CompactRowMut {
-                packed,
-                chosen_columns: &mut self.chosen_columns[of_row.clone()],
-                chosen: &mut self.chosen[of_row],
-            };
-            self.own_steps.push(encoding.encode_compact(codes, scratch, row));
-        }
+        self.own_steps.resize(if encoding.common_step().is_some() { 0 } else { count }, 0.0);
+        let into = LatticeRowsMut {
+            packed: &mut self.packed,
+            chosen_columns: &mut self.chosen_columns,
+            chosen: &mut self.chosen,
+            own_steps: &mut self.own_steps,
+        };
+        encode_rows(Instructions::best(), encoding, rows.codes, into);
     }
 }

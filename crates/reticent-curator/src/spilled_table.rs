@@ -85,7 +85,7 @@ impl SpilledTable {
             let (of_codes, of_labels) = bytes.split_at(rows * slots * size_of::<u16>());
             fetch(of_codes, codes, u16::from_le_bytes);
             fetch(of_labels, labels, CodedLabel::from_le_bytes);
-            add(total, block, CodedRows { slots, codes, labels })
+            add(total, block, CodedRows { codes, labels })
         })?;
         Ok(totals.into_iter().map(|(total, _, _)| total).collect())
     }
@@ -94,16 +94,9 @@ impl SpilledTable {
 /// Some rows of a table: private.
 #[derive(Clone, Copy)]
 pub(crate) struct CodedRows<'a> {
-    slots: usize,
-    codes: &'a [u16],
+    /// Row after row.
+    pub(crate) codes: &'a [u16],
     pub(crate) labels: &'a [CodedLabel],
-}
-
-impl<'a> CodedRows<'a> {
-    /// Codes of every row, none where a schema has no features.
-    pub(crate) fn codes(self) -> impl Iterator<Item = &'a [u16]> {
-        (0..self.labels.len()).map(move |row| &self.codes[row * self.slots..(row + 1) * self.slots])
-    }
 }
 
 /// Lays rows down, block after block.

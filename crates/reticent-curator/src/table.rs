@@ -1,5 +1,7 @@
 //! A table in memory as 16-bit codes: what is kept of the rows once they are read.
 
+use std::ops::Range;
+
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::{Coding, LATTICE_NORM_MAX};
@@ -73,8 +75,13 @@ impl CodedTable {
     }
 
     pub(crate) fn codes_of_row(&self, row: usize) -> &[u16] {
+        self.codes_of_rows(row..row + 1)
+    }
+
+    /// Row after row.
+    pub(crate) fn codes_of_rows(&self, rows: Range<usize>) -> &[u16] {
         let slots = self.coding.slots();
-        &self.codes[row * slots..(row + 1) * slots]
+        &self.codes[rows.start * slots..rows.end * slots]
     }
 
     pub(crate) fn labels(&self) -> &[CodedLabel] {

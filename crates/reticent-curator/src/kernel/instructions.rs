@@ -6,7 +6,9 @@
 
 #![allow(unsafe_code)]
 
+use super::encode::{self, EncodePass, LatticeRowsMut};
 use super::gradient::{self, GradientPass};
+use super::marginals::{self, MarginalPass};
 use super::products::{self, ProductPass};
 use super::softmax::{self, SoftmaxPass};
 
@@ -79,6 +81,18 @@ impl Instructions {
         found.then_some(Self(Set::Avx512))
     }
 
+    pub(super) fn encode(self, pass: &EncodePass<'_>, into: LatticeRowsMut<'_>) {
+        match self.0 {
+            Set::Portable => encode::portable(pass, into),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { encode::avx2(pass, into) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { encode::avx512(pass, into) },
+        }
+    }
+
     pub(super) fn gradient(self, pass: &GradientPass<'_>, totals: &mut [i64]) {
         match self.0 {
             Set::Portable => gradient::portable(pass, totals),
@@ -112,6 +126,18 @@ impl Instructions {
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { products::avx512(pass, products) },
+        }
+    }
+
+    pub(super) fn marginals(self, pass: &MarginalPass<'_>, totals: &mut [i64]) {
+        match self.0 {
+            Set::Portable => marginals::portable(pass, totals),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { marginals::avx2(pass, totals) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { marginals::avx512(pass, totals) },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Integration tests of the crate that sees rows.
 
+mod coded_rows;
 mod draft;
 mod kernel;
 mod label_measure;
