@@ -77,7 +77,7 @@ pub(crate) fn compare(path: &Path, schema: &Schema) {
 
 /// Of several damaged columns of a Parquet file the first is told, and the two ways have orders of their own.
 fn is_damage(error: &str) -> bool {
-    error.contains("its Parquet data cannot be decoded") || error.contains("a page of more than 256 MiB")
+    error.contains("its Parquet data cannot be decoded") || error.contains("a Parquet file with a page of more than ")
 }
 
 /// Reads a table in every way that a command reads one: private, public, and with an id.

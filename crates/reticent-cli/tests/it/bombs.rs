@@ -293,6 +293,56 @@ fn a_page_that_is_unpacked_to_its_limit_is_read() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 }
 
+/// A table of so many equal texts of a number of bytes, each but the first written as nothing more than the one before.
+fn equal_texts(rows: usize, bytes: usize) -> Vec<u8> {
+    use parquet::basic::Encoding;
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+    use parquet::file::properties::{EnabledStatistics, WriterProperties};
+    use parquet::file::writer::SerializedFileWriter;
+
+    let columns = "message table { required double age; required double dose; required binary ward (UTF8); \
+                   required binary outcome (UTF8); }";
+    let columns = parquet::schema::parser::parse_message_type(columns).expect("a schema");
+    let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_column_encoding("ward".into(), Encoding::DELTA_BYTE_ARRAY)
+        .build();
+    let mut file = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut file, columns.into(), properties.into()).expect("in memory");
+    let mut group = writer.next_row_group().expect("in memory");
+    let text = ByteArray::from(vec![b'x'; bytes]);
+    for texts in [None, None, Some(text), Some(ByteArray::from("yes"))] {
+        let mut column = group.next_column().expect("in memory").expect("there are four");
+        let written = match texts {
+            None => column.typed::<DoubleType>().write_batch(&vec![1.0; rows], None, None),
+            Some(text) => column.typed::<ByteArrayType>().write_batch(&vec![text; rows], None, None),
+        };
+        assert_eq!(written.expect("in memory"), rows);
+        column.close().expect("in memory");
+    }
+    group.close().expect("in memory");
+    writer.close().expect("in memory");
+    file
+}
+
+/// Texts that share their beginnings: a page of 3 MiB stands for two gibibytes.
+#[test]
+fn texts_that_are_written_once_are_read_a_few_at_a_time() {
+    let folder = Folder::new();
+    let file = equal_texts(700, 3 << 20);
+    assert!(file.len() < 4 << 20, "a small file");
+    folder.write("table.csv", file);
+    let outcome = run_within(&folder, MEBIBYTES, "predict --model model.json --data table.csv --out p.csv");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert_eq!(folder.text("p.csv").lines().count(), 701);
+    folder.remove("p.csv");
+
+    folder.write("table.csv", equal_texts(3, 5 << 20));
+    let message = refuse(&folder, 3, "predict --model model.json --data table.csv --out p.csv");
+    assert!(message.contains("more than 4 MiB of texts that share their beginnings"), "{message}");
+}
+
 #[test]
 fn counts_that_a_schema_cannot_mean_are_refused() {
     let folder = Folder::with_table();

@@ -10,8 +10,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Float64Array, RecordBatch};
 use arrow::compute::cast;
@@ -22,7 +21,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use parquet::basic::{Compression, Type as PhysicalType};
+use parquet::basic::{Compression, Encoding, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
@@ -32,10 +31,15 @@ use reticent_core::record::RawValue;
 use super::parquet_footer::{self, DeclaredPage};
 use super::{RawRow, Role, SourceError, WantedColumn};
 
-/// Rows decoded at a time.
+/// Rows decoded at a time; fewer where texts share their beginnings.
 const BATCH_ROWS: usize = 8192;
+const BATCH_ROWS_OF_SHARED_TEXT: usize = 64;
 /// A page is decompressed whole; writers end one at about a megabyte. A file may ask for 2 GiB, for each of its columns.
 const PAGE_BYTES_MAX: i64 = 256 << 20;
+const LARGE_PAGE: &str = "a Parquet file with a page of more than 256 MiB";
+/// Where each text may be as long as its page, a batch of them must stay below that, too.
+const LARGE_PAGE_OF_SHARED_TEXT: &str =
+    "a Parquet file with a page of more than 4 MiB of texts that share their beginnings (DELTA_BYTE_ARRAY)";
 
 /// A Parquet table whose footer is read.
 pub(crate) struct ParquetTable {
@@ -128,10 +132,11 @@ impl ParquetTable {
     /// A reader of some of the raw values of all rows.
     pub(super) fn batches(&self, slots: Range<usize>) -> Result<BatchReader, SourceError> {
         let slots = self.slots[slots].to_vec();
-        let file = self.file.for_one_reader();
+        let batch_rows = self.batch_rows();
+        let file = self.file.for_one_reader(batch_rows);
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), self.metadata.clone());
         let mask = ProjectionMask::roots(builder.parquet_schema(), slots.iter().map(|(column, _)| *column));
-        let builder = builder.with_batch_size(BATCH_ROWS).with_projection(mask);
+        let builder = builder.with_batch_size(batch_rows).with_projection(mask);
         let reader = without_panic(|| builder.build()).map_err(|error| decoder_failure(&self.path, error))?;
         // A projection keeps the file's order of columns.
         let mut projected: Vec<usize> = slots.iter().map(|(column, _)| *column).collect();
@@ -140,6 +145,19 @@ impl ParquetTable {
         let declared = self.metadata.metadata().row_groups().iter();
         let rows_left = declared.fold(0u64, |rows, group| rows.saturating_add(group.num_rows().unsigned_abs()));
         Ok(BatchReader { path: self.path.clone(), file, slots, projected, rows_left, reader })
+    }
+
+    /// Rows decoded at a time: the same for all readers, whose rows are joined.
+    fn batch_rows(&self) -> usize {
+        let footer = self.metadata.metadata();
+        let leaves = footer.file_metadata().schema_descr();
+        let chunks = footer.row_groups().iter().flat_map(|group| group.columns().iter().enumerate());
+        let mut read = chunks.filter(|(leaf, _)| {
+            let root = leaves.get_column_root_idx(*leaf);
+            self.slots.iter().any(|(column, _)| *column == root)
+        });
+        let shares = read.any(|(_, chunk)| chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY));
+        if shares { BATCH_ROWS_OF_SHARED_TEXT } else { BATCH_ROWS }
     }
 
     /// Which part of the file so many rows are.
@@ -217,10 +235,12 @@ impl BatchReader {
             Ok(Some((batch.num_rows(), columns)))
         };
         without_panic(decode).map_err(|error| {
-            if file.has_large_page.load(Ordering::Relaxed) {
-                let (found, remedy) =
-                    ("a Parquet file with a page of more than 256 MiB", "write it anew with smaller pages");
-                return SourceError::Unsupported { path: path.clone(), found, remedy };
+            if let Some(found) = file.refused.get() {
+                return SourceError::Unsupported {
+                    path: path.clone(),
+                    found,
+                    remedy: "write it anew with smaller pages",
+                };
             }
             decoder_failure(path, error)
         })
@@ -232,18 +252,25 @@ impl BatchReader {
 pub(super) struct SharedFile {
     /// Whoever has it may move its position.
     file: Arc<Mutex<File>>,
-    /// Whether a page was refused to this reader for its size: the decoder does not hand the reason on.
-    has_large_page: Arc<AtomicBool>,
+    /// Why a page was refused to this reader: the decoder does not hand the reason on.
+    refused: Arc<OnceLock<&'static str>>,
+    /// Rows that are decoded together.
+    batch_rows: usize,
 }
 
 impl SharedFile {
     fn new(file: File) -> Self {
-        Self { file: Arc::new(Mutex::new(file)), has_large_page: Arc::default() }
+        Self { file: Arc::new(Mutex::new(file)), refused: Arc::default(), batch_rows: BATCH_ROWS }
     }
 
     /// The same file for another reader: what one of them is refused is not said of the others, in no order of threads.
-    fn for_one_reader(&self) -> Self {
-        Self { file: Arc::clone(&self.file), has_large_page: Arc::default() }
+    fn for_one_reader(&self, batch_rows: usize) -> Self {
+        Self { file: Arc::clone(&self.file), refused: Arc::default(), batch_rows }
+    }
+
+    /// The first reason stays.
+    fn refuse(&self, reason: &'static str) {
+        let _ = self.refused.set(reason);
     }
 
     fn read_at(&self, start: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -271,7 +298,7 @@ impl ChunkReader for SharedFile {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         // Room is made before anything is read, whatever the header of the page says.
         if length as u64 > PAGE_BYTES_MAX.unsigned_abs() {
-            self.has_large_page.store(true, Ordering::Relaxed);
+            self.refuse(LARGE_PAGE);
         }
         if length as u64 > Length::len(self).saturating_sub(start).min(PAGE_BYTES_MAX.unsigned_abs()) {
             return Err(ParquetError::EOF("a page is longer than the file".to_owned()));
@@ -295,10 +322,12 @@ impl Read for FilePlace {
         self.place += count as u64;
         if std::mem::take(&mut self.is_at_start) {
             let page = DeclaredPage::of(&buffer[..count]);
-            if page.bytes > PAGE_BYTES_MAX {
-                self.file.has_large_page.store(true, Ordering::Relaxed);
+            let bytes_max =
+                if page.shares_beginnings { PAGE_BYTES_MAX / self.file.batch_rows as i64 } else { PAGE_BYTES_MAX };
+            if page.bytes > bytes_max {
+                self.file.refuse(if page.shares_beginnings { LARGE_PAGE_OF_SHARED_TEXT } else { LARGE_PAGE });
             }
-            if page.bytes > PAGE_BYTES_MAX || page.dictionary_entries > page.bytes {
+            if page.bytes > bytes_max || page.dictionary_entries > page.bytes {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a page declares more than it can have"));
             }
         }

@@ -210,6 +210,8 @@ pub(super) struct DeclaredPage {
     pub(super) bytes: i64,
     /// Entries of a dictionary, for which the decoder makes room at once. Each takes a byte at least.
     pub(super) dictionary_entries: i64,
+    /// Whether a text is written as what it adds to the one before: each may be as long as the whole page.
+    pub(super) shares_beginnings: bool,
 }
 
 impl DeclaredPage {
@@ -217,6 +219,9 @@ impl DeclaredPage {
         const UNCOMPRESSED_PAGE_SIZE: i64 = 2;
         const DICTIONARY_PAGE_HEADER: i64 = 7;
         const NUM_VALUES: i64 = 1;
+        // The headers of a data page in both versions, and the encoding in each.
+        const DATA_PAGES: [(i64, i64); 2] = [(5, 2), (8, 4)];
+        const DELTA_BYTE_ARRAY: i64 = 7;
         let mut page = Self::default();
         // What comes after the header is no header, and the walk breaks off somewhere.
         let _ = Walk { rest: header }.fields(|walk, field| match (field.number, field.code) {
@@ -231,6 +236,14 @@ impl DeclaredPage {
                 }
                 walk.value(field.code, 2)
             }),
+            (number, STRUCT) if let Some((_, encoding)) = DATA_PAGES.iter().find(|(page, _)| *page == number) => walk
+                .fields(|walk, field| {
+                    if (field.number, field.code) == (*encoding, I32) {
+                        page.shares_beginnings = walk.integer()? == DELTA_BYTE_ARRAY;
+                        return Some(());
+                    }
+                    walk.value(field.code, 2)
+                }),
             _ => walk.value(field.code, 1),
         });
         page
@@ -294,10 +307,21 @@ mod tests {
     #[test]
     fn the_size_of_a_page_is_read_from_its_header() {
         // Type 0, then 300 bytes.
-        let page = |bytes, dictionary_entries| DeclaredPage { bytes, dictionary_entries };
+        let page = |bytes, dictionary_entries| DeclaredPage { bytes, dictionary_entries, shares_beginnings: false };
         assert_eq!(DeclaredPage::of(&[0x15, 0, 0x15, 0xD8, 4, 0x15, 20]), page(300, 0));
         assert_eq!(DeclaredPage::of(&[0x15, 4, 0x15, 20, 0x15, 20, 0x4C, 0x15, 8, 0x15, 0, 0, 0]), page(10, 4));
         assert_eq!(DeclaredPage::of(&[0x15, 0]), page(0, 0));
         assert_eq!(DeclaredPage::of(&[0]), page(0, 0));
+    }
+
+    #[test]
+    fn texts_that_share_their_beginnings_are_seen() {
+        // Type, size, packed size; then a header of version 1 or 2: values, encoding 7 or 6.
+        let first = |encoding| [0x15, 0, 0x15, 20, 0x15, 20, 0x2C, 0x15, 8, 0x15, encoding, 0, 0];
+        assert!(DeclaredPage::of(&first(14)).shares_beginnings);
+        assert!(!DeclaredPage::of(&first(12)).shares_beginnings);
+        let second = |encoding| [0x15, 6, 0x15, 20, 0x15, 20, 0x5C, 0x15, 8, 0x15, 0, 0x15, 8, 0x15, encoding, 0, 0];
+        assert!(DeclaredPage::of(&second(14)).shares_beginnings);
+        assert!(!DeclaredPage::of(&second(12)).shares_beginnings);
     }
 }
