@@ -1,6 +1,7 @@
 //! Integration tests of the privacy boundary.
 
 mod accounting;
+mod contribution;
 mod encoding;
 mod gram_sensitivity;
 mod ledger_rules;

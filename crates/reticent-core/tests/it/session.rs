@@ -1,11 +1,12 @@
 //! The one door: nothing comes out that was not paid for, and what comes out is sum plus noise.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::ledger::{LedgerStore, PlannedRelease, Request};
+use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, QueryShape, SumQuery};
@@ -93,6 +94,77 @@ fn a_release_is_charged_before_it_is_made_and_centres_on_the_sum() {
     }
     // Mean of 200 draws with standard deviation 2: 0.14; six of them.
     assert!((total / 200.0 - 500.0).abs() < 0.9, "{total}");
+}
+
+/// Answers every question for a minimum with the same point, and keeps the linear terms.
+struct Minima(Mutex<Vec<Vec<i128>>>);
+
+const MINIMUM: [i128; 2] = [1 << 40, -(1 << 41)];
+
+impl Engine for Minima {
+    fn unit(&self) -> &PrivacyUnit {
+        &PrivacyUnit::Row
+    }
+
+    fn exact_sum(&self, _: &SumQuery) -> Result<PartialSum, EngineError> {
+        unreachable!("asked for minima")
+    }
+
+    fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {
+        self.0.lock().expect("one thread").push(perturbation.to_vec());
+        Ok(PartialSum::of_minimum(query, MINIMUM.to_vec()))
+    }
+
+    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+        Ok(None)
+    }
+}
+
+/// Standard deviation of numbers whose mean is known, in units of `scale`.
+fn spread(numbers: impl Iterator<Item = i128>, scale: u64) -> f64 {
+    let squares: Vec<f64> = numbers.map(|number| (number as f64 / scale as f64).powi(2)).collect();
+    (squares.iter().sum::<f64>() / squares.len() as f64).sqrt()
+}
+
+#[test]
+fn a_minimum_has_a_linear_term_and_noise_of_their_scales() {
+    const NOISE: u64 = 1 << 44;
+    const PERTURBATION: u64 = 1 << 47;
+    let schema = generate::schema(1, 0, "unit = \"row\"\nadjacency = \"add-remove\"");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::Clip(2.0)));
+    for perturbation in [PERTURBATION, 0] {
+        let engine = Minima(Mutex::default());
+        let minimum = Minimum { classes: 2, columns: 2, l2: 1 << 16, perturbation, unusable: UnusableLabel::Skip };
+        let shape = QueryShape::new(Map::Minimum(minimum), PrivacyUnit::Row, 1000).expect("in range");
+        let query = MinimumQuery::new(shape.clone(), encoding.clone(), &[0.0; 2]).expect("columns fit");
+        let planned = PlannedRelease {
+            purpose: "a minimum".to_owned(),
+            shape,
+            noise_scale: NoiseScale::new(NOISE).expect("in range"),
+            noise: NoiseDistribution::RoundedGaussian,
+            times: 2000,
+        };
+        let mut ledger = MemoryLedger::promising(add_remove(), None);
+        let mut session = seeded_session(&engine, &mut ledger, add_remove(), 7).expect("opens");
+        let grants = session.pay(&request(vec![planned])).expect("no limit");
+        let releases: Vec<_> =
+            grants.into_iter().map(|grant| session.release_minimum(grant, &query).expect("granted")).collect();
+
+        // 4000 draws: a standard error of 1.1 %, six of them.
+        let noise = releases.iter().flat_map(|release| release.integers.iter().zip(MINIMUM).map(|(one, at)| one - at));
+        let found = spread(noise, NOISE);
+        assert!((found - 1.0).abs() < 0.07, "{found}");
+        let terms = engine.0.lock().expect("one thread").concat();
+        assert_eq!(terms.len(), 4000);
+        let found = spread(terms.into_iter(), PERTURBATION);
+        let expected = if perturbation == 0 { 0.0 } else { 1.0 };
+        assert!((found - expected).abs() < 0.07, "{found}");
+        for release in &releases {
+            assert_eq!(release.step.to_bits(), query.answer_step().to_bits());
+            let in_steps = release.noise_standard_deviation / query.answer_step() / NOISE as f64;
+            assert!((in_steps - 1.0).abs() < 1e-9, "{in_steps}");
+        }
+    }
 }
 
 #[test]

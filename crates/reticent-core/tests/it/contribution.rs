@@ -1,0 +1,317 @@
+//! What a row, a label or a party adds is what the definitions say, computed here from the real numbers that integers stand for.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot};
+use reticent_core::encoding::{CODE_MAX, Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery, VoteRule};
+use reticent_core::sum::PartialSum;
+use reticent_testkit::{generate, reveal};
+
+const COLUMNS: usize = 1 + 2;
+const FULL: f64 = 32767.0;
+const COUNT: f64 = (1u64 << 20) as f64;
+
+fn encoding() -> Arc<Encoding> {
+    let schema = generate::schema(2, 0, "unit = \"row\"\nadjacency = \"add-remove\"");
+    Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm))
+}
+
+fn query(map: Map, weights: &[[f64; COLUMNS]]) -> SumQuery {
+    let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+    let pass = if weights.is_empty() { PassWeights::none() } else { PassWeights::quantise(&weights.concat()) };
+    SumQuery::new(shape, encoding(), pass).expect("columns fit")
+}
+
+/// A row within the bound, by its direction and length, and its label.
+#[derive(Clone, Debug)]
+struct Row {
+    features: Vec<i16>,
+    step: f32,
+}
+
+impl Row {
+    fn lattice(&self) -> LatticeRow<'_> {
+        LatticeRow { features: &self.features, step: self.step }
+    }
+
+    fn score(&self, weights: &[f64; COLUMNS]) -> f64 {
+        let products = self.features.iter().zip(weights).map(|(feature, weight)| f64::from(*feature) * weight);
+        products.sum::<f64>() * f64::from(self.step)
+    }
+}
+
+fn rows() -> impl Strategy<Value = Row> {
+    (prop::array::uniform3(-1.0..1.0f64), 0.1..1.0f64, 1e-5..2e-4f32).prop_map(|(direction, length, step)| {
+        let norm = direction.iter().map(|value| value * value).sum::<f64>().sqrt().max(0.01);
+        let features = direction.iter().map(|value| (value / norm * length * 32760.0) as i16).collect();
+        Row { features, step }
+    })
+}
+
+fn added(query: &SumQuery, row: &Row, label: CodedLabel) -> Vec<i128> {
+    let mut sum = PartialSum::zero(query);
+    sum.add_row(query, row.lattice(), label);
+    reveal(sum)
+}
+
+/// Contributions that are a slope times the row, output after output: the slopes, in units of 1/2048.
+fn slopes(query: &SumQuery, row: &Row, label: CodedLabel) -> Vec<f64> {
+    let values = added(query, row, label);
+    let square = row.features.iter().map(|feature| f64::from(*feature).powi(2)).sum::<f64>();
+    let of_output = |values: &[i128]| {
+        let along: f64 = values.iter().zip(&row.features).map(|(value, at)| *value as f64 * f64::from(*at)).sum();
+        let slope = along / square;
+        let exact =
+            values.iter().zip(&row.features).all(|(value, at)| *value == slope.round() as i128 * i128::from(*at));
+        assert!(exact, "{values:?} is no whole number of times {:?}", row.features);
+        slope.round()
+    };
+    values.chunks_exact(COLUMNS).map(of_output).collect()
+}
+
+fn softmax(scores: [f64; 3]) -> [f64; 3] {
+    let exponentials = scores.map(f64::exp);
+    exponentials.map(|one| one / exponentials.iter().sum::<f64>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn slopes_are_the_derivatives_of_the_losses(row in rows(), weights in prop::array::uniform3(prop::array::uniform3(-2.0..2.0f64))) {
+        let z = row.score(&weights[0]);
+        let gradient = |loss| query(Map::Gradient { loss, columns: COLUMNS as u32 }, &weights[..1]);
+        let (logistic, exponential) = (gradient(Loss::Logistic), gradient(Loss::TwoSidedExponential));
+        let near = |found: f64, expected: f64| (found - 2048.0 * expected).abs() < 1.6;
+        let probability = 1.0 / (1.0 + (-z).exp());
+        prop_assert!(near(slopes(&logistic, &row, 0)[0], probability));
+        prop_assert!(near(slopes(&logistic, &row, 1)[0], probability - 1.0));
+        prop_assert!(near(slopes(&exponential, &row, 0)[0], z.exp().min(1.0)));
+        prop_assert!(near(slopes(&exponential, &row, 1)[0], -(-z).exp().min(1.0)));
+
+        // A bound that some rows keep and others pass.
+        let clip = 1u32 << 24;
+        let clipped = query(Map::ClippedGradient { columns: COLUMNS as u32, clip }, &weights[..1]);
+        let norm = row.features.iter().map(|feature| f64::from(*feature).powi(2)).sum::<f64>().sqrt();
+        let largest = f64::from(clip) / norm;
+        for label in [0, 1] {
+            let (whole, cut) = (slopes(&logistic, &row, label)[0], slopes(&clipped, &row, label)[0]);
+            prop_assert!((cut - whole.clamp(-largest, largest)).abs() < 1.0 + 1e-9, "{} {} {}", cut, whole, largest);
+        }
+
+        let shares = softmax([0, 1, 2].map(|output| row.score(&weights[output])));
+        let softmax = query(Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 }, &weights);
+        let bounded = query(Map::BoundedSoftmaxGradient { classes: 3, columns: COLUMNS as u32 }, &weights);
+        let apart = |class: usize| -> [f64; 3] {
+            std::array::from_fn(|output| shares[output] - if output == class { 1.0 } else { 0.0 })
+        };
+        let length = |slopes: [f64; 3]| slopes.iter().map(|slope| slope * slope).sum::<f64>().sqrt();
+        let largest = (0..3).map(|class| length(apart(class))).fold(0.0, f64::max);
+        for class in 0..3 {
+            let expected = apart(class);
+            for (found, expected) in slopes(&softmax, &row, class as i16).into_iter().zip(expected) {
+                prop_assert!(near(found, expected), "{} {}", found, expected);
+            }
+            for (found, expected) in slopes(&bounded, &row, class as i16).into_iter().zip(expected) {
+                prop_assert!(near(found, expected / largest), "{} {}", found, expected / largest);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_scored_is_counted_by_its_definition(row in rows(), weights in prop::array::uniform3(prop::array::uniform3(-2.0..2.0f64))) {
+        let z = row.score(&weights[0]);
+        // Weights have 16 bits: a score may lie on the other side of a border.
+        prop_assume!(z.abs() > 1e-3);
+        let one_score = |map| query(map, &weights[..1]);
+        prop_assert_eq!(added(&query(Map::ClassCount { classes: 2 }, &[]), &row, 1), [0, 1 << 20]);
+        for (label, is_right) in [(0, z < 0.0), (1, z > 0.0)] {
+            let right = added(&one_score(Map::CorrectCount { classes: 2 }), &row, label);
+            prop_assert_eq!(right, [1 << 20, i128::from(is_right) << 20]);
+            let loss = added(&one_score(Map::LogLoss { classes: 2 }), &row, label)[0] as f64 / COUNT;
+            let expected = if label == 1 { (-z).exp().ln_1p() } else { z.exp().ln_1p() };
+            prop_assert!((loss - expected.min(4.0)).abs() < 1e-3, "{} {}", loss, expected);
+        }
+        let probability = 1.0 / (1.0 + (-z).exp());
+        let bucket = probability * 8.0;
+        if bucket.fract() > 0.01 && bucket.fract() < 0.99 {
+            for label in [0i16, 1] {
+                let mut expected = vec![0; 16];
+                expected[8 * label as usize + bucket as usize] = 1 << 20;
+                prop_assert_eq!(added(&one_score(Map::ScoreHistogram { buckets: 8 }), &row, label), expected);
+            }
+        }
+        for label in [-32767i16, -5000, 0, 20_000] {
+            let value = f64::from(label) / FULL;
+            let expected = [1.0, (z.clamp(-1.0, 1.0) - value).powi(2) / 4.0, value, value * value];
+            for (found, expected) in added(&one_score(Map::SquaredError), &row, label).into_iter().zip(expected) {
+                prop_assert!((found as f64 / COUNT - expected).abs() < 1e-3, "{} {}", found, expected);
+            }
+        }
+
+        let scores = [0, 1, 2].map(|output| row.score(&weights[output]));
+        let mut ranked = [0, 1, 2];
+        ranked.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
+        prop_assume!(scores[ranked[0]] - scores[ranked[1]] > 1e-3);
+        for class in 0..3 {
+            let right = added(&query(Map::CorrectCount { classes: 3 }, &weights), &row, class as i16);
+            prop_assert_eq!(right, [1 << 20, i128::from(class == ranked[0]) << 20]);
+            let loss = added(&query(Map::LogLoss { classes: 3 }, &weights), &row, class as i16)[0] as f64 / COUNT;
+            let expected = -softmax(scores)[class].ln();
+            prop_assert!((loss - expected.min(4.0)).abs() < 1e-3, "{} {}", loss, expected);
+        }
+
+        // The same from the row's exact products alone.
+        for (map, scores) in [(Map::SquaredError, 1), (Map::LogLoss { classes: 3 }, 3)] {
+            let query = query(map, &weights[..scores]);
+            let dots: Vec<i64> =
+                query.weights().weights().chunks_exact(COLUMNS).map(|weights| dot(weights, &row.features)).collect();
+            let mut sum = PartialSum::zero(&query);
+            sum.add_scored(&query, &dots, row.step, 1);
+            prop_assert_eq!(reveal(sum), added(&query, &row, 1));
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_row_and_label(row in rows(), label in -32767..=32767i16, norm in 0.2..3.0f64) {
+        let gram = |target, [diagonal, off_diagonal, cross, square]: [u32; 4]| {
+            query(Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }, &[])
+        };
+        let q: Vec<i128> = row.features.iter().map(|feature| i128::from(*feature)).collect();
+        let expected = |label: i128, [diagonal, off_diagonal, cross, square]: [i128; 4]| {
+            let triangle = [
+                diagonal * q[0] * q[0], off_diagonal * q[0] * q[1], off_diagonal * q[0] * q[2],
+                diagonal * q[1] * q[1], off_diagonal * q[1] * q[2], diagonal * q[2] * q[2],
+            ];
+            let with_label = q.iter().filter(|_| cross > 0).map(|one| cross * one * label);
+            let of_label = (square > 0).then_some(square * label * label);
+            triangle.into_iter().chain(with_label).chain(of_label).collect::<Vec<i128>>()
+        };
+        for multipliers in [[29, 41, 20, 3], [1, 2, 0, 0], [0, 0, 5, 1], [7, 1, 3, 0]] {
+            let wide = multipliers.map(i128::from);
+            let number = gram(ProductTarget::Number, multipliers);
+            prop_assert_eq!(added(&number, &row, label), expected(i128::from(label), wide));
+            let class = gram(ProductTarget::Class, multipliers);
+            prop_assert_eq!(added(&class, &row, 0), expected(-32767, wide));
+            prop_assert_eq!(added(&class, &row, 1), expected(32767, wide));
+            // The label shrinks with the row, and is never enlarged.
+            let over_norm = gram(ProductTarget::NumberOverNorm, multipliers);
+            let stepped = Row { step: (norm / FULL) as f32, ..row.clone() };
+            let shrunk = (f64::from(label) / (f64::from(stepped.step) * FULL).max(1.0)).round() as i128;
+            prop_assert_eq!(added(&over_norm, &stepped, label), expected(shrunk, wide));
+        }
+    }
+}
+
+/// A row that is too long is brought to the bound before it counts, and keeps its direction.
+#[test]
+fn a_row_beyond_the_bound_is_shortened() {
+    let gram = Map::Gram {
+        columns: COLUMNS as u32,
+        target: ProductTarget::Number,
+        diagonal: 1,
+        off_diagonal: 1,
+        cross: 0,
+        square: 0,
+    };
+    let long = Row { features: vec![32767, -32767, i16::MIN + 1], step: 1.0 };
+    let values = added(&query(gram, &[]), &long, 0);
+    let square = values[0] + values[3] + values[5];
+    assert!(square <= 32767 * 32767 && square > 32766 * 32766 - 3 * 32767, "{square}");
+    assert_eq!((values[0], values[0]), (values[3], -values[1]));
+}
+
+/// Rows without a usable label add nothing; a class that is not declared is none.
+#[test]
+fn an_unusable_label_adds_nothing() {
+    let row = Row { features: vec![20_000, -10_000, 5000], step: 1e-4 };
+    let weights = [[1.0, -1.0, 0.5]; 3];
+    let columns = COLUMNS as u32;
+    let of_classes = [
+        query(Map::ClassCount { classes: 2 }, &[]),
+        query(Map::Gradient { loss: Loss::Logistic, columns }, &weights[..1]),
+        query(Map::ClippedGradient { columns, clip: 1 << 24 }, &weights[..1]),
+        query(Map::CorrectCount { classes: 2 }, &weights[..1]),
+        query(Map::LogLoss { classes: 2 }, &weights[..1]),
+        query(Map::ScoreHistogram { buckets: 4 }, &weights[..1]),
+    ];
+    for query in of_classes {
+        for label in [2, -1, UNUSABLE_LABEL, i16::MAX] {
+            assert!(added(&query, &row, label).iter().all(|value| *value == 0), "{:?}", query.shape().map());
+        }
+        assert!(added(&query, &row, 1).iter().any(|value| *value != 0), "{:?}", query.shape().map());
+    }
+    let query = query(Map::SquaredError, &weights[..1]);
+    assert_eq!(added(&query, &row, UNUSABLE_LABEL), [0; 4]);
+}
+
+#[test]
+fn marginals_are_counts_and_moments() {
+    let schema = generate::schema(2, 1, "unit = \"row\"\nadjacency = \"add-remove\"");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let added = |classes, codes: [u16; 3], label| {
+        let map = Map::Marginals { classes, numeric: 2, categorical: 1, categories: 4 };
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+        let query = SumQuery::new(shape, encoding.clone(), PassWeights::none()).expect("columns fit");
+        let mut sum = PartialSum::zero(&query);
+        sum.add_codes(&query, &codes, label);
+        reveal(sum).into_iter().map(|value| value as f64 / COUNT).collect::<Vec<f64>>()
+    };
+    for (label, counts) in [(0, [1.0, 0.0]), (1, [0.0, 1.0])] {
+        for codes in [[0, CODE_MAX, 0], [12_345, 30_000, 3], [16_384, 1, 2]] {
+            let found = added(2, codes, label);
+            assert_eq!(found[..2], counts);
+            for (slot, code) in codes[..2].iter().enumerate() {
+                let u = f64::from(*code) / f64::from(CODE_MAX);
+                let expected = [u - 0.5, (2.0 * u - 1.0).powi(2) - 0.5];
+                for (found, expected) in found[2 + 2 * slot..].iter().zip(expected) {
+                    assert!((found - expected).abs() < 4e-6, "{found} {expected}");
+                }
+            }
+            let mut chosen = [0.0; 4];
+            chosen[usize::from(codes[2])] = 1.0;
+            assert_eq!(found[6..], chosen);
+        }
+    }
+    // A category beyond the last counts as the last; a number without a class is counted, too.
+    assert_eq!(added(0, [0, 0, 9], 5)[..1], [1.0]);
+    assert_eq!(added(0, [0, 0, 9], 5)[5..], [0.0, 0.0, 0.0, 1.0]);
+    assert!(added(0, [0, 0, 0], UNUSABLE_LABEL).iter().chain(&added(2, [0; 3], 2)).all(|value| *value == 0.0));
+}
+
+#[test]
+fn parties_add_their_weights_and_set_the_one_minimum() {
+    let matrix = Arc::new(PublicMatrix::new(3, vec![1; 12]).expect("short rows"));
+    let of = |map| SumQuery::of_matrix(QueryShape::new(map, PrivacyUnit::Row, 4).expect("small"), matrix.clone());
+    let vectors = of(Map::PartyVectors { columns: 3, outputs: 1, penalty: 1, norm: 5000 }).expect("fits");
+    let mut sum = PartialSum::zero(&vectors);
+    sum.add_party_vector(&vectors, &[3000, -4000, 0]);
+    sum.add_party_vector(&vectors, &[30_000, 0, -40_000]);
+    // The first is as long as allowed; the second ten times as long, and a whole step is lost to its length.
+    assert_eq!(reveal(sum), [3000 + 2999, -4000, -3999]);
+    let minimum = of(Map::PartyMinimum { columns: 3, outputs: 1, rule: VoteRule::Soft, penalty: 1, parties: 9 });
+    let minimum = minimum.expect("fits");
+    let mut sum = PartialSum::zero(&minimum);
+    sum.set_party_minimum(&minimum, &[7, -8, 9]);
+    assert_eq!(reveal(sum), [7, -8, 9]);
+}
+
+/// However the parts of a table are added up, the whole is the same.
+#[test]
+fn sums_are_joined_and_take_the_totals_of_a_kernel() {
+    let query = query(Map::ClassCount { classes: 2 }, &[]);
+    let of = |totals: [i64; 2]| {
+        let mut sum = PartialSum::zero(&query);
+        sum.add_kernel_totals(&totals);
+        sum.add_kernel_totals(&[10, 20]);
+        sum
+    };
+    let mut whole = of([1, -2]);
+    whole.merge(of([i64::MAX, i64::MIN]));
+    assert_eq!(reveal(whole), [21 + i128::from(i64::MAX), 38 + i128::from(i64::MIN)]);
+}
