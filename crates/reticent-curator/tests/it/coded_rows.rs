@@ -84,7 +84,7 @@ fn marginals(instructions: Instructions, table: &Table, classes: u32) -> Vec<i64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 150 }))]
 
     #[test]
     fn marginals_are_those_of_the_scalar_reference(table in tables(), classes in prop::sample::select(vec![0u32, 2, 3])) {
