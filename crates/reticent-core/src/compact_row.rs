@@ -7,7 +7,7 @@
 //! ```
 //! The same row, integer for integer: a block is wide only where the encoding leaves all its other columns zero.
 
-use crate::encoding::{CODE_MAX, Coding, Encoding, LATTICE_NORM_MAX, SlotKind, shrink_to_norm};
+use crate::encoding::{CODE_MAX, Coding, Encoding, LATTICE_NORM_MAX, SlotKind, coarsen, shrink_to_norm};
 
 /// Fewest categories of a wide block: with fewer, a pass over all columns in order costs no more than one at random.
 pub const WIDE_BLOCK_CATEGORIES: usize = 64;
@@ -173,7 +173,10 @@ impl Encoding {
                 *place = truncated(*value * steps_per_unit);
             }
         }
-        shrink_to_norm([packed, chosen]);
+        shrink_to_norm([&mut *packed, &mut *chosen]);
+        if self.is_coarse() {
+            coarsen([packed, chosen]);
+        }
         step
     }
 }

@@ -122,6 +122,9 @@ pub fn number_code(value: f64, low: f64, span: f64) -> u16 {
     ((value - low) / span * f64::from(CODE_MAX) + 0.5).clamp(0.0, f64::from(CODE_MAX)) as u16
 }
 
+/// Lattice steps that the coordinates of a coarse encoding are whole multiples of: they fit 8 bits.
+pub const COARSE_STEPS: i16 = 256;
+
 /// The schema's public map from cells to codes, and the meaning of every encoded column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coding {
@@ -336,6 +339,7 @@ pub struct Encoding {
     scale: Vec<f64>,
     norm: NormRule,
     layout: CompactLayout,
+    is_coarse: bool,
 }
 
 /// One row on the lattice: private. `x_j ≈ step · features[j]`, never larger in magnitude.
@@ -370,7 +374,23 @@ impl Encoding {
             assert!(bound.is_finite() && bound > 0.0, "a clip bound is above zero");
         }
         let layout = CompactLayout::of(&coding, &centre);
-        Self { coding, centre, scale, norm, layout }
+        Self { coding, centre, scale, norm, layout, is_coarse: false }
+    }
+
+    /// The same, or with coordinates that are whole multiples of [`COARSE_STEPS`], so that 8 bits keep one.
+    ///
+    /// A coordinate is wrong by up to 1/256 of the row's norm, to the nearest multiple; a row whose norm would pass the bound by
+    /// that is truncated instead. Long rows are a little shorter, so that few are. No sensitivity depends on any of it: a coarse
+    /// row is a lattice row.
+    #[must_use]
+    pub fn coarse(self, is_coarse: bool) -> Self {
+        Self { is_coarse, ..self }
+    }
+
+    /// Whether coordinates are whole multiples of [`COARSE_STEPS`].
+    #[must_use]
+    pub fn is_coarse(&self) -> bool {
+        self.is_coarse
     }
 
     /// The largest norm that any row can have under this encoding, by the schema alone: clipping at it changes nothing.
@@ -468,19 +488,31 @@ impl Encoding {
             *feature = truncated(*value * steps_per_unit);
         }
         shrink_to_norm([features]);
+        if self.is_coarse {
+            coarsen([features]);
+        }
         step
     }
 
     /// Lattice steps in a unit of the encoded columns of a row of this length, and the row's step.
     pub(crate) fn steps_per_unit(&self, length: f64) -> (f64, f32) {
         let full = f64::from(LATTICE_NORM_MAX);
+        let longest = if self.is_coarse { full - self.coarse_margin() } else { full };
         let (steps_per_unit, step) = match self.norm {
-            NormRule::Clip(bound) => (full / length.max(bound), bound / full),
+            NormRule::Clip(bound) if length * full <= longest * bound => (full / bound, bound / full),
+            NormRule::Clip(bound) => (longest / length, bound / full),
             // A row of length zero stays zero; its step is immaterial but positive.
-            NormRule::OwnNorm if length > 0.0 => (full / length, length / full),
+            NormRule::OwnNorm if length > 0.0 => (longest / length, length / longest),
             NormRule::OwnNorm => (0.0, 1.0 / full),
         };
         (steps_per_unit, step as f32)
+    }
+
+    /// Steps that long rows are shorter by, so that rounding seldom takes them past the bound. It moves a norm by the sum of the
+    /// errors along the row, of standard deviation 74, and by half the sum of their squares over the norm, 1/12 a coordinate.
+    fn coarse_margin(&self) -> f64 {
+        let coordinates = self.layout.packed().len() + self.layout.wide_blocks();
+        (f64::from(COARSE_STEPS) + coordinates as f64 / 12.0).min(f64::from(LATTICE_NORM_MAX) / 2.0)
     }
 }
 
@@ -492,6 +524,20 @@ pub(crate) fn shrink_to_norm<const PARTS: usize>(mut parts: [&mut [i16]; PARTS])
         for feature in parts.iter_mut().flat_map(|part| part.iter_mut()) {
             *feature -= feature.signum();
         }
+    }
+}
+
+/// Brings every coordinate to the nearest multiple of [`COARSE_STEPS`], or, where the row would then pass the norm's bound, to
+/// the next one toward zero.
+#[inline(always)]
+pub(crate) fn coarsen<const PARTS: usize>(mut parts: [&mut [i16]; PARTS]) {
+    let toward_zero = |feature: i16| feature / COARSE_STEPS * COARSE_STEPS;
+    let nearest = |feature: i16| toward_zero(feature.saturating_add(feature.signum() * (COARSE_STEPS / 2)));
+    let square = |feature: &i16| u64::from(nearest(*feature).unsigned_abs()).pow(2);
+    let is_within =
+        parts.iter().flat_map(|part| part.iter()).map(square).sum::<u64>() <= norm_square(&[LATTICE_NORM_MAX]);
+    for feature in parts.iter_mut().flat_map(|part| part.iter_mut()) {
+        *feature = if is_within { nearest(*feature) } else { toward_zero(*feature) };
     }
 }
 

@@ -27,6 +27,7 @@ use encode::EncodePass;
 pub use encode::LatticeRowsMut;
 use gradient::GradientPass;
 pub use gradient::GradientRule;
+pub use lanes::Coordinate;
 use marginals::MarginalPass;
 pub use marginals::MarginalPlaces;
 use products::ProductPass;
@@ -45,11 +46,11 @@ pub const FLUSH_ROWS: usize = 32;
 ///
 /// # Panics
 /// When the parts of the block are not of the same rows, or totals and weights do not have its columns.
-pub fn add_gradient(
+pub fn add_gradient<T: Coordinate>(
     instructions: Instructions,
     rule: GradientRule,
     weights: &PassWeights,
-    block: &CompactBlock<'_>,
+    block: &CompactBlock<'_, T>,
     totals: &mut [i64],
 ) {
     block.assert_whole();

@@ -2,6 +2,7 @@
 
 use reticent_core::compact_row::CompactLayout;
 use reticent_core::contribution::CodedLabel;
+use reticent_core::encoding::COARSE_STEPS;
 
 /// Length of one lattice step of the rows of a block.
 #[derive(Clone, Copy)]
@@ -42,18 +43,18 @@ impl Steps<'_> {
 /// Lattice rows that lie one after another, with their labels: private. Each has a norm of at most 32767, with its chosen
 /// coordinates where it is a part of a [`CompactBlock`].
 #[derive(Clone, Copy)]
-pub struct LatticeBlock<'a> {
+pub struct LatticeBlock<'a, T = i16> {
     /// Coordinates of a row.
     pub columns: usize,
     /// Row after row, one coordinate a column, nothing between them.
-    pub features: &'a [i16],
+    pub features: &'a [T],
     /// Length of one step of each row.
     pub steps: Steps<'a>,
     /// One a row; at most `2^16` of them.
     pub labels: &'a [CodedLabel],
 }
 
-impl LatticeBlock<'_> {
+impl<T> LatticeBlock<'_, T> {
     pub(crate) fn assert_whole(&self) {
         assert_eq!(self.features.len(), self.columns * self.labels.len(), "one row a label");
         if let Steps::Own(steps) = self.steps {
@@ -94,16 +95,16 @@ impl ChosenCoordinates<'_> {
 
 /// Lattice rows without the zeros of wide blocks: private.
 #[derive(Clone, Copy)]
-pub struct CompactBlock<'a> {
+pub struct CompactBlock<'a, T = i16> {
     /// Which columns are where.
     pub layout: &'a CompactLayout,
     /// The packed columns.
-    pub packed: LatticeBlock<'a>,
+    pub packed: LatticeBlock<'a, T>,
     /// The others.
     pub chosen: ChosenCoordinates<'a>,
 }
 
-impl CompactBlock<'_> {
+impl<T> CompactBlock<'_, T> {
     /// Rows.
     #[must_use]
     pub fn rows(&self) -> usize {
@@ -119,7 +120,7 @@ impl CompactBlock<'_> {
     }
 
     /// What belongs to the packed columns, of values of all columns.
-    pub(crate) fn packed_of<T: Copy>(&self, values: &[T]) -> Vec<T> {
+    pub(crate) fn packed_of<V: Copy>(&self, values: &[V]) -> Vec<V> {
         self.layout.packed().iter().map(|column| values[*column as usize]).collect()
     }
 
@@ -129,7 +130,9 @@ impl CompactBlock<'_> {
             totals[*column as usize] += more;
         }
     }
+}
 
+impl CompactBlock<'_> {
     /// Writes whole rows, zeros included, for what has no compact form.
     ///
     /// # Panics
@@ -149,5 +152,27 @@ impl CompactBlock<'_> {
                 features[*column as usize] = *value;
             }
         }
+    }
+}
+
+/// Coarse coordinates in lattice steps.
+///
+/// # Panics
+/// When there are not as many places.
+pub(crate) fn widen(coarse: &[i8], fine: &mut [i16]) {
+    assert_eq!(coarse.len(), fine.len(), "one place a coordinate");
+    for (fine, coarse) in fine.iter_mut().zip(coarse) {
+        *fine = i16::from(*coarse) * COARSE_STEPS;
+    }
+}
+
+/// The other way, of coordinates that a coarse encoding made.
+///
+/// # Panics
+/// When there are not as many places.
+pub(crate) fn narrow(fine: &[i16], coarse: &mut [i8]) {
+    assert_eq!(coarse.len(), fine.len(), "one place a coordinate");
+    for (coarse, fine) in coarse.iter_mut().zip(fine) {
+        *coarse = (*fine / COARSE_STEPS) as i8;
     }
 }

@@ -14,7 +14,7 @@ use reticent_core::query::SumQuery;
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
-use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
+use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps, narrow, widen};
 use crate::minimiser::{Labels, Problem, Rows, minimise};
 use crate::running_sum::RunningSum;
 use crate::table::CodedTable;
@@ -31,11 +31,18 @@ pub struct MemoryEngine {
 struct Lattice {
     encoding: Arc<Encoding>,
     /// Row after row, one coordinate a packed column.
-    packed: Vec<i16>,
+    packed: Packed,
     steps: RowSteps,
     /// Row after row, one a wide block: the column, and the coordinate.
     chosen_columns: Vec<u32>,
     chosen: Vec<i16>,
+}
+
+/// Coordinates of packed columns.
+enum Packed {
+    Fine(Vec<i16>),
+    /// Of a coarse encoding, in units of [`COARSE_STEPS`].
+    Coarse(Vec<i8>),
 }
 
 /// Length of one lattice step of each row.
@@ -45,8 +52,8 @@ enum RowSteps {
 }
 
 impl Lattice {
-    /// The rows of these labels, from row `first` on.
-    fn block<'a>(&'a self, first: usize, labels: &'a [CodedLabel]) -> CompactBlock<'a> {
+    /// The rows of these labels, from row `first` on, their coordinates being those of `packed`.
+    fn block<'a, T>(&'a self, packed: &'a [T], first: usize, labels: &'a [CodedLabel]) -> CompactBlock<'a, T> {
         let layout = self.encoding.layout();
         let rows = first..first + labels.len();
         let columns = layout.packed().len();
@@ -54,7 +61,7 @@ impl Lattice {
             ChosenCoordinates { per_row: layout.wide_blocks(), columns: &self.chosen_columns, values: &self.chosen };
         let packed = LatticeBlock {
             columns,
-            features: &self.packed[rows.start * columns..rows.end * columns],
+            features: &packed[rows.start * columns..rows.end * columns],
             steps: match &self.steps {
                 RowSteps::Common(step) => Steps::Common(*step),
                 RowSteps::Own(steps) => Steps::Own(&steps[rows.clone()]),
@@ -67,11 +74,17 @@ impl Lattice {
     /// Whole rows, zeros included.
     fn expanded(&self, labels: &[CodedLabel]) -> Result<Cow<'_, [i16]>, OutOfMemory> {
         let layout = self.encoding.layout();
-        if layout.wide_blocks() == 0 {
-            return Ok(Cow::Borrowed(&self.packed));
-        }
+        let packed = match &self.packed {
+            Packed::Fine(packed) if layout.wide_blocks() == 0 => return Ok(Cow::Borrowed(packed)),
+            Packed::Fine(packed) => Cow::Borrowed(packed),
+            Packed::Coarse(packed) => {
+                let mut wider = zeros(packed.len())?;
+                widen(packed, &mut wider);
+                Cow::Owned(wider)
+            }
+        };
         let mut features = zeros::<i16>(labels.len().checked_mul(layout.columns()).ok_or(OutOfMemory)?)?;
-        self.block(0, labels).expand(&mut features);
+        self.block(&packed, 0, labels).expand(&mut features);
         Ok(Cow::Owned(features))
     }
 }
@@ -146,22 +159,28 @@ impl MemoryEngine {
         let rows = self.table.rows();
         let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().wide_blocks());
         let of_rows = |each: usize| rows.checked_mul(each).ok_or(OutOfMemory);
-        let mut packed = zeros::<i16>(of_rows(columns)?)?;
+        let mut fine = zeros::<i16>(if encoding.is_coarse() { 0 } else { of_rows(columns)? })?;
+        let mut coarse = zeros::<i8>(if encoding.is_coarse() { of_rows(columns)? } else { 0 })?;
         let mut chosen_columns = zeros::<u32>(of_rows(blocks)?)?;
         let mut chosen = zeros::<i16>(of_rows(blocks)?)?;
         let common = encoding.common_step();
         let mut steps = zeros::<f32>(if common.is_some() { 0 } else { rows })?;
-        let places = split_rows(&mut packed, columns, self.block_rows)
+        let places = split_rows(&mut fine, columns, self.block_rows)
+            .zip(split_rows(&mut coarse, columns, self.block_rows))
             .zip(split_rows(&mut chosen_columns, blocks, self.block_rows))
             .zip(split_rows(&mut chosen, blocks, self.block_rows))
             .zip(split_rows(&mut steps, usize::from(common.is_none()), self.block_rows));
         let places: Vec<_> = places.take(rows.div_ceil(self.block_rows)).enumerate().collect();
         let instructions = Instructions::best();
-        places.into_par_iter().for_each(|(block, (((packed, chosen_columns), chosen), own_steps))| {
+        places.into_par_iter().for_each(|(block, ((((fine, coarse), chosen_columns), chosen), own_steps))| {
             let first = block * self.block_rows;
+            let mut wider = vec![0i16; coarse.len()];
+            let packed = if encoding.is_coarse() { &mut wider[..] } else { fine };
             let codes = self.table.codes_of_rows(first..first + packed.len() / columns);
             encode_rows(instructions, &encoding, codes, LatticeRowsMut { packed, chosen_columns, chosen, own_steps });
+            narrow(&wider, coarse);
         });
+        let packed = if encoding.is_coarse() { Packed::Coarse(coarse) } else { Packed::Fine(fine) };
         let steps = common.map_or(RowSteps::Own(steps), RowSteps::Common);
         Ok(Lattice { encoding, packed, steps, chosen_columns, chosen })
     }
@@ -236,8 +255,10 @@ impl Engine for MemoryEngine {
             return Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish());
         }
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
-        let add =
-            |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| sum.add(&lattice.block(first, labels));
+        let add = |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| match &lattice.packed {
+            Packed::Fine(packed) => sum.add(&lattice.block(packed, first, labels)),
+            Packed::Coarse(packed) => sum.add_coarse(&lattice.block(packed, first, labels)),
+        };
         Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish())
     }
 

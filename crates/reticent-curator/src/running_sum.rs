@@ -5,10 +5,10 @@ use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, scores};
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{
-    GradientRule, Instructions, MarginalPlaces, SoftmaxSlopes, add_gradient, add_marginals, add_products,
+    Coordinate, GradientRule, Instructions, MarginalPlaces, SoftmaxSlopes, add_gradient, add_marginals, add_products,
     add_softmax_gradient,
 };
-use crate::lattice::{CompactBlock, LatticeBlock};
+use crate::lattice::{CompactBlock, LatticeBlock, widen};
 
 /// What one thread has added up: private. Gradients stay in 64 bits from block to block, so that a block of few rows and many
 /// columns costs no pass over all columns.
@@ -47,9 +47,8 @@ impl<'a> RunningSum<'a> {
         block.assert_whole();
         assert!(block.rows() <= 1 << 16, "the products of a block fit 64 bits");
         match *self.query.shape().map() {
-            Map::Gradient { loss, .. } => self.add_gradient(GradientRule { loss, clip: None }, block),
-            Map::ClippedGradient { clip, .. } => {
-                self.add_gradient(GradientRule { loss: Loss::Logistic, clip: Some(clip) }, block);
+            Map::Gradient { .. } | Map::ClippedGradient { .. } => {
+                self.add_gradient(self.gradient_rule().expect("is one"), block);
             }
             Map::SoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Softmax, block),
             Map::BoundedSoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Bounded, block),
@@ -65,6 +64,30 @@ impl<'a> RunningSum<'a> {
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("answered without the lattice"),
         }
+    }
+
+    /// The same of coarse rows. Gradients of two classes read them as they are; for other queries they are widened first.
+    ///
+    /// # Panics
+    /// As [`Self::add`].
+    pub fn add_coarse(&mut self, block: &CompactBlock<'_, i8>) {
+        if let Some(rule) = self.gradient_rule() {
+            return self.add_gradient(rule, block);
+        }
+        let LatticeBlock { columns, features, steps, labels } = block.packed;
+        let mut wider = vec![0; features.len()];
+        widen(features, &mut wider);
+        let packed = LatticeBlock { columns, features: &wider, steps, labels };
+        self.add(&CompactBlock { layout: block.layout, packed, chosen: block.chosen });
+    }
+
+    /// What the slope of a row is, where the query is the gradient of two classes.
+    fn gradient_rule(&self) -> Option<GradientRule> {
+        if let Map::ClippedGradient { clip, .. } = *self.query.shape().map() {
+            return Some(GradientRule { loss: Loss::Logistic, clip: Some(clip) });
+        }
+        let Map::Gradient { loss, .. } = *self.query.shape().map() else { return None };
+        Some(GradientRule { loss, clip: None })
     }
 
     /// Adds rows to a query that is answered from codes and labels: [`Self::is_of_codes`].
@@ -115,7 +138,7 @@ impl<'a> RunningSum<'a> {
         self.sum.get_or_insert_with(|| PartialSum::zero(self.query))
     }
 
-    fn add_gradient(&mut self, rule: GradientRule, block: &CompactBlock<'_>) {
+    fn add_gradient<T: Coordinate>(&mut self, rule: GradientRule, block: &CompactBlock<'_, T>) {
         self.make_room(block.rows());
         add_gradient(self.instructions, rule, self.query.weights(), block, &mut self.totals);
     }

@@ -67,6 +67,13 @@ impl Loaded {
         Self { engine, encoding, schema, columns }
     }
 
+    /// The same table with coordinates of 8 bits.
+    fn coarse(self) -> Self {
+        let encoding = Arc::new(Encoding::clone(&self.encoding).coarse(true));
+        self.engine.prepare(&encoding).expect("smaller than before");
+        Self { encoding, ..self }
+    }
+
     fn query(&self, map: Map) -> SumQuery {
         let weights = if matches!(map, Map::Gram { .. }) {
             PassWeights::none()
@@ -116,18 +123,25 @@ pub(super) fn gradient(bench: &mut Bench<'_>) -> Result<(), String> {
     for (rows, columns) in bench.shapes() {
         let mut measures = Vec::new();
         let repeats = bench.repeats(if rows * columns > 10_000_000 { 15 } else { 100 });
-        let table = Loaded::generate(rows, columns);
-        for threads in [1, 2] {
-            let bytes = Some(lattice_bytes(rows, columns));
-            let mut ours = |what: &str, times: Times| {
+        let (fine, few) = (Loaded::generate(rows, columns), bench.repeats(5));
+        // 4000 lattice steps of at most 2048 · 32767: every row is clipped.
+        let clipped = || Map::ClippedGradient { columns: columns as u32, clip: 2048 * 4000 };
+        let ours = |table: &Loaded| {
+            [1, 2].map(|threads| [table.gradient(threads, repeats), table.pass(clipped(), threads, few)])
+        };
+        let (in_sixteen, in_eight) = (ours(&fine), ours(&fine.coarse()));
+        for (threads, (in_sixteen, in_eight)) in [1, 2].into_iter().zip(in_sixteen.into_iter().zip(in_eight)) {
+            let names = [
+                OURS,
+                "reticent, each row clipped in the pass",
+                "reticent, 8 bits",
+                "reticent, 8 bits, each row clipped in the pass",
+            ];
+            for (place, (what, times)) in names.into_iter().zip(in_sixteen.into_iter().chain(in_eight)).enumerate() {
+                let bytes = Some(lattice_bytes(rows, columns) / if place < 2 { 1.0 } else { 2.0 });
                 let what = what.to_owned();
                 measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
-            };
-            ours(OURS, table.gradient(threads, repeats));
-            // 4000 lattice steps of at most 2048 · 32767: every row is clipped.
-            let clipped = Map::ClippedGradient { columns: columns as u32, clip: 2048 * 4000 };
-            let few = bench.repeats(5);
-            ours("reticent, each row clipped in the pass", table.pass(clipped, threads, few));
+            }
             let shape = [rows, columns, repeats].map(|number| number.to_string());
             let mut found = bench.python.run("passes.py", threads, &[&shape[..], &["gradient".to_owned()]].concat())?;
             if bench.arguments.jax {

@@ -3,7 +3,9 @@
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 
-use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, masks_of, paired, steps_of, window};
+use super::lanes::{
+    self, CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunks_of, labels_of, masks_of, paired, steps_of, window,
+};
 use super::slopes;
 use crate::lattice::{CompactBlock, LatticeBlock};
 
@@ -21,21 +23,21 @@ pub struct GradientRule {
 }
 
 /// One pass over one block.
-pub(super) struct GradientPass<'a> {
+pub(super) struct GradientPass<'a, T> {
     pub(super) rule: GradientRule,
     pub(super) weights: &'a PassWeights,
-    pub(super) block: CompactBlock<'a>,
+    pub(super) block: CompactBlock<'a, T>,
 }
 
-impl GradientPass<'_> {
+impl<T: Coordinate> GradientPass<'_, T> {
     /// The pass with its inner loops, in any instructions: it is compiled into each function below.
     #[inline(always)]
     fn run(
         &self,
         totals: &mut [i64],
-        dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
-        squares: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
-        accumulate: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1]),
+        dots: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
+        squares: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
+        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1]),
     ) {
         let CompactBlock { packed, chosen, .. } = self.block;
         let LatticeBlock { columns, features, steps, labels } = packed;
@@ -50,14 +52,16 @@ impl GradientPass<'_> {
             let end = labels.len().min(start + batch * GROUP);
             let groups = || (start..end).step_by(GROUP);
             for (first, products) in groups().zip(&mut products) {
-                *products = dots(&weights, window(features, columns, first, &mut copy), columns);
+                *products =
+                    dots(&weights, window(features, columns, first, &mut copy), columns).map(|dot| dot * T::STEPS);
                 chosen.add_dots(first, self.weights.weights(), products);
             }
             for ((first, products), slopes) in groups().zip(&products).zip(&mut slopes) {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
                 let mut of_group = slopes::binary(self.rule.loss, &scores, &labels_of(labels, first));
                 if let Some(clip) = self.rule.clip {
-                    let mut squares = squares(&masks, window(features, columns, first, &mut copy), columns);
+                    let mut squares = squares(&masks, window(features, columns, first, &mut copy), columns)
+                        .map(|square| square * T::STEPS * T::STEPS);
                     chosen.add_squares(first, &mut squares);
                     slopes::clip(&mut of_group, &squares, clip);
                 }
@@ -69,32 +73,34 @@ impl GradientPass<'_> {
                 chosen.add_scaled(first, slopes, totals);
             }
         }
+        let steps = i64::from(T::STEPS);
+        wide.as_flattened_mut().iter_mut().for_each(|total| *total *= steps);
         self.block.add_packed(wide.as_flattened(), totals);
     }
 }
 
-pub(super) fn portable(pass: &GradientPass<'_>, totals: &mut [i64]) {
-    pass.run(totals, lanes::portable::dots::<false>, lanes::portable::dots::<true>, lanes::portable::accumulate);
+pub(super) fn portable<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
+    pass.run(totals, lanes::portable::dots::<T, false>, lanes::portable::dots::<T, true>, lanes::portable::accumulate);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-pub(super) fn avx2(pass: &GradientPass<'_>, totals: &mut [i64]) {
+pub(super) fn avx2<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx2::dots::<false>(weights, window, columns),
-        |masks, window, columns| lanes::avx2::dots::<true>(masks, window, columns),
+        |weights, window, columns| lanes::avx2::dots::<T, false>(weights, window, columns),
+        |masks, window, columns| lanes::avx2::dots::<T, true>(masks, window, columns),
         |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-pub(super) fn avx512(pass: &GradientPass<'_>, totals: &mut [i64]) {
+pub(super) fn avx512<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx512::dots::<false>(weights, window, columns),
-        |masks, window, columns| lanes::avx512::dots::<true>(masks, window, columns),
+        |weights, window, columns| lanes::avx512::dots::<T, false>(weights, window, columns),
+        |masks, window, columns| lanes::avx512::dots::<T, true>(masks, window, columns),
         |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }

@@ -8,6 +8,7 @@
 
 use super::encode::{self, EncodePass, LatticeRowsMut};
 use super::gradient::{self, GradientPass};
+use super::lanes::Coordinate;
 use super::marginals::{self, MarginalPass};
 use super::products::{self, ProductPass};
 use super::softmax::{self, SoftmaxPass};
@@ -93,7 +94,7 @@ impl Instructions {
         }
     }
 
-    pub(super) fn gradient(self, pass: &GradientPass<'_>, totals: &mut [i64]) {
+    pub(super) fn gradient<T: Coordinate>(self, pass: &GradientPass<'_, T>, totals: &mut [i64]) {
         match self.0 {
             Set::Portable => gradient::portable(pass, totals),
             // SAFETY: the function asks for AVX2 alone, and this value exists only where `avx2` found it.

@@ -3,14 +3,45 @@
 //! A row is read in chunks of 32 coordinates. The last chunk reaches into the next row: those lanes meet zero weights in a dot
 //! product, and in a weighted sum they end in places that are not read.
 
+use bytemuck::Pod;
+
 use super::FLUSH_ROWS;
 use crate::lattice::Steps;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
+use reticent_core::encoding::COARSE_STEPS;
 
 /// Coordinates that are read together.
 pub(super) const CHUNK: usize = 32;
 
 pub(super) type Chunk<T> = [T; CHUNK];
+
+/// How a coordinate of a row is kept.
+pub trait Coordinate: Pod {
+    /// Lattice steps that one unit is worth.
+    const STEPS: i32;
+
+    /// The same units in 16 bits.
+    fn widened(chunk: &[Self; CHUNK]) -> Chunk<i16>;
+}
+
+impl Coordinate for i16 {
+    const STEPS: i32 = 1;
+
+    #[inline(always)]
+    fn widened(chunk: &[Self; CHUNK]) -> Chunk<i16> {
+        *chunk
+    }
+}
+
+/// Coordinates of an encoding that is coarse: see [`reticent_core::encoding::Encoding::coarse`].
+impl Coordinate for i8 {
+    const STEPS: i32 = COARSE_STEPS as i32;
+
+    #[inline(always)]
+    fn widened(chunk: &[Self; CHUNK]) -> Chunk<i16> {
+        chunk.map(i16::from)
+    }
+}
 
 /// Rows that are worked on together. Their weighted sums are flushed once: the rule of [`FLUSH_ROWS`].
 pub(super) const GROUP: usize = FLUSH_ROWS;
@@ -31,7 +62,12 @@ pub(super) fn paired(slopes: &[i32; GROUP]) -> PairedSlopes {
 /// The rows of a group from row `first` on, readable in whole chunks: where that would pass the end of the features, a copy
 /// with zeros behind it. Rows past the end are zero.
 #[inline(always)]
-pub(super) fn window<'a>(features: &'a [i16], columns: usize, first: usize, copy: &'a mut Vec<i16>) -> &'a [i16] {
+pub(super) fn window<'a, T: Coordinate>(
+    features: &'a [T],
+    columns: usize,
+    first: usize,
+    copy: &'a mut Vec<T>,
+) -> &'a [T] {
     let length = (GROUP - 1) * columns + columns.next_multiple_of(CHUNK);
     let start = first * columns;
     if let Some(window) = features.get(start..start + length) {
@@ -41,7 +77,7 @@ pub(super) fn window<'a>(features: &'a [i16], columns: usize, first: usize, copy
     let left = &left[..left.len().min(GROUP * columns)];
     copy.clear();
     copy.extend_from_slice(left);
-    copy.resize(length, 0);
+    copy.resize(length, T::zeroed());
     copy
 }
 
@@ -85,31 +121,31 @@ pub(super) fn masks_of(columns: usize) -> Vec<Chunk<i16>> {
 }
 
 #[inline(always)]
-fn chunk_at(window: &[i16], place: usize) -> &Chunk<i16> {
+fn chunk_at<T: Coordinate>(window: &[T], place: usize) -> &Chunk<T> {
     window[place..].first_chunk().expect("a window has whole chunks")
 }
 
 /// Plain Rust, for every machine.
 pub(super) mod portable {
-    use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunk_at};
 
     /// `weights · row` of the rows of a window; or, with `SQUARES`, `row · row`, and [`super::masks_of`] for weights.
     ///
     /// Exact in 32 bits in any order: every partial sum is at most `||weights|| ||row|| <= 65535 · 32767 < 2^31`.
     #[inline(always)]
-    pub(in crate::kernel) fn dots<const SQUARES: bool>(
+    pub(in crate::kernel) fn dots<T: Coordinate, const SQUARES: bool>(
         weights: &[Chunk<i16>],
-        window: &[i16],
+        window: &[T],
         columns: usize,
     ) -> [i32; GROUP] {
         let mut dots = [0; GROUP];
         for (row, dot) in dots.iter_mut().enumerate() {
             let mut sums = [0i32; CHUNK];
             for (place, weights) in weights.iter().enumerate() {
-                let features = chunk_at(window, row * columns + place * CHUNK);
+                let features = T::widened(chunk_at(window, row * columns + place * CHUNK));
                 for ((sum, weight), feature) in sums.iter_mut().zip(weights).zip(features) {
                     let weight = if SQUARES { weight & feature } else { *weight };
-                    *sum += i32::from(weight) * i32::from(*feature);
+                    *sum += i32::from(weight) * i32::from(feature);
                 }
             }
             *dot = sums.iter().sum();
@@ -119,9 +155,9 @@ pub(super) mod portable {
 
     /// Adds `sum of slope · row` over the rows of a window, for `C` lists of slopes, to their totals.
     #[inline(always)]
-    pub(in crate::kernel) fn accumulate<const C: usize>(
+    pub(in crate::kernel) fn accumulate<T: Coordinate, const C: usize>(
         slopes: &[PairedSlopes; C],
-        window: &[i16],
+        window: &[T],
         columns: usize,
         totals: [&mut [Chunk<i64>]; C],
     ) {
@@ -129,9 +165,9 @@ pub(super) mod portable {
             for (place, totals) in totals.iter_mut().enumerate() {
                 let mut sums = [0i32; CHUNK];
                 for (row, slope) in slopes.as_flattened().iter().enumerate() {
-                    let features = chunk_at(window, row * columns + place * CHUNK);
+                    let features = T::widened(chunk_at(window, row * columns + place * CHUNK));
                     for (sum, feature) in sums.iter_mut().zip(features) {
-                        *sum += i32::from(*slope) * i32::from(*feature);
+                        *sum += i32::from(*slope) * i32::from(feature);
                     }
                 }
                 for (total, sum) in totals.iter_mut().zip(sums) {
@@ -145,9 +181,20 @@ pub(super) mod portable {
 /// 256-bit vectors. The intrinsics used are safe in functions with the feature; loads are casts of arrays.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
-    use super::{CHUNK, Chunk, GROUP, PairedSlopes};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunk_at};
     use bytemuck::cast;
     use std::arch::x86_64::*;
+
+    /// [`Coordinate::widened`] in one instruction a vector; which of the two it is, the compiler knows.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn widened<T: Coordinate>(chunk: &Chunk<T>) -> [__m256i; 2] {
+        if size_of::<T>() == size_of::<i16>() {
+            return cast(*chunk);
+        }
+        let halves: [__m128i; 2] = cast(*chunk);
+        halves.map(|half| _mm256_cvtepi8_epi16(half))
+    }
 
     /// Eight sums of eight lanes each.
     #[inline]
@@ -164,9 +211,9 @@ pub(super) mod avx2 {
     /// See [`super::portable::dots`].
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::kernel) fn dots<const SQUARES: bool>(
+    pub(in crate::kernel) fn dots<T: Coordinate, const SQUARES: bool>(
         weights: &[Chunk<i16>],
-        window: &[i16],
+        window: &[T],
         columns: usize,
     ) -> [i32; GROUP] {
         let mut dots = [[0i32; 8]; GROUP / 8];
@@ -176,7 +223,7 @@ pub(super) mod avx2 {
                 let row = &window[(eight * 8 + row) * columns..];
                 let (row, _) = row[..weights.len() * CHUNK].as_chunks::<CHUNK>();
                 for (weights, features) in weights.iter().zip(row) {
-                    let ([w0, w1], [f0, f1]): ([__m256i; 2], [__m256i; 2]) = (cast(*weights), cast(*features));
+                    let ([w0, w1], [f0, f1]): ([__m256i; 2], [__m256i; 2]) = (cast(*weights), widened(features));
                     let [w0, w1] =
                         if SQUARES { [_mm256_and_si256(w0, f0), _mm256_and_si256(w1, f1)] } else { [w0, w1] };
                     let both = _mm256_add_epi32(_mm256_madd_epi16(w0, f0), _mm256_madd_epi16(w1, f1));
@@ -191,9 +238,9 @@ pub(super) mod avx2 {
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::kernel) fn accumulate<const C: usize>(
+    pub(in crate::kernel) fn accumulate<T: Coordinate, const C: usize>(
         slopes: &[PairedSlopes; C],
-        window: &[i16],
+        window: &[T],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
     ) {
@@ -202,10 +249,8 @@ pub(super) mod avx2 {
         for place in 0..2 * chunks {
             let mut sums = [[_mm256_setzero_si256(); 2]; C];
             for pair in 0..GROUP / 2 {
-                let half = |row: usize| -> __m256i {
-                    let features = &window[row * columns + place * 16..];
-                    cast(*features.first_chunk::<16>().expect("a window has whole chunks"))
-                };
+                let half =
+                    |row: usize| -> __m256i { widened(chunk_at(window, row * columns + place / 2 * CHUNK))[place % 2] };
                 let (even, odd) = (half(2 * pair), half(2 * pair + 1));
                 let (low, high) = (_mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
                 for (sums, slopes) in sums.iter_mut().zip(slopes) {
@@ -230,9 +275,16 @@ pub(super) mod avx2 {
 /// 512-bit vectors with VNNI, which multiplies pairs and adds them to a sum in one instruction.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512 {
-    use super::{CHUNK, Chunk, GROUP, PairedSlopes, chunk_at};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunk_at};
     use bytemuck::cast;
     use std::arch::x86_64::*;
+
+    /// [`Coordinate::widened`] in one instruction; which of the two it is, the compiler knows.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn widened<T: Coordinate>(chunk: &Chunk<T>) -> __m512i {
+        if size_of::<T>() == size_of::<i16>() { cast(*chunk) } else { _mm512_cvtepi8_epi16(cast(*chunk)) }
+    }
 
     /// Sums of the lanes of four vectors, each still in four parts, one in each 128 bits.
     #[inline]
@@ -253,9 +305,9 @@ pub(super) mod avx512 {
     /// See [`super::portable::dots`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    pub(in crate::kernel) fn dots<const SQUARES: bool>(
+    pub(in crate::kernel) fn dots<T: Coordinate, const SQUARES: bool>(
         weights: &[Chunk<i16>],
-        window: &[i16],
+        window: &[T],
         columns: usize,
     ) -> [i32; GROUP] {
         let add = |sum: __m512i, weights: __m512i, features: __m512i| {
@@ -270,7 +322,7 @@ pub(super) mod avx512 {
                 let mut rows = [_mm512_setzero_si512(); 4];
                 if let [weights] = weights {
                     for (row, sum) in rows.iter_mut().enumerate() {
-                        *sum = add(*sum, cast(*weights), cast(*chunk_at(window, start + row * columns)));
+                        *sum = add(*sum, cast(*weights), widened(chunk_at(window, start + row * columns)));
                     }
                 } else {
                     // Four at a time, as each sum waits for the one before it.
@@ -281,10 +333,10 @@ pub(super) mod avx512 {
                     let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
                     for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
                         let weights = cast(*weights);
-                        rows[0] = add(rows[0], weights, cast(*first));
-                        rows[1] = add(rows[1], weights, cast(*second));
-                        rows[2] = add(rows[2], weights, cast(*third));
-                        rows[3] = add(rows[3], weights, cast(*last));
+                        rows[0] = add(rows[0], weights, widened(first));
+                        rows[1] = add(rows[1], weights, widened(second));
+                        rows[2] = add(rows[2], weights, widened(third));
+                        rows[3] = add(rows[3], weights, widened(last));
                     }
                 }
                 *sums = quarter_sums(rows);
@@ -298,9 +350,9 @@ pub(super) mod avx512 {
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    pub(in crate::kernel) fn accumulate<const C: usize>(
+    pub(in crate::kernel) fn accumulate<T: Coordinate, const C: usize>(
         slopes: &[PairedSlopes; C],
-        window: &[i16],
+        window: &[T],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
     ) {
@@ -308,12 +360,12 @@ pub(super) mod avx512 {
         let mut place = 0;
         if C == 1 {
             while place + 4 <= chunks {
-                accumulate_chunks::<C, 4>(slopes, window, columns, &mut totals, place);
+                accumulate_chunks::<T, C, 4>(slopes, window, columns, &mut totals, place);
                 place += 4;
             }
         }
         while place < chunks {
-            accumulate_chunks::<C, 1>(slopes, window, columns, &mut totals, place);
+            accumulate_chunks::<T, C, 1>(slopes, window, columns, &mut totals, place);
             place += 1;
         }
     }
@@ -321,9 +373,9 @@ pub(super) mod avx512 {
     /// `W` neighbouring chunks from `place` on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    fn accumulate_chunks<const C: usize, const W: usize>(
+    fn accumulate_chunks<T: Coordinate, const C: usize, const W: usize>(
         slopes: &[PairedSlopes; C],
-        window: &[i16],
+        window: &[T],
         columns: usize,
         totals: &mut [&mut [Chunk<i64>]; C],
         place: usize,
@@ -336,7 +388,7 @@ pub(super) mod avx512 {
             let row = |row: usize| window[row * columns + place * CHUNK..][..W * CHUNK].as_chunks::<CHUNK>().0;
             let (even, odd) = (row(2 * pair), row(2 * pair + 1));
             for chunk in 0..W {
-                let (even, odd): (__m512i, __m512i) = (cast(even[chunk]), cast(odd[chunk]));
+                let (even, odd): (__m512i, __m512i) = (widened(&even[chunk]), widened(&odd[chunk]));
                 let (low, high) = (_mm512_unpacklo_epi16(even, odd), _mm512_unpackhi_epi16(even, odd));
                 for (sums, slopes) in sums.iter_mut().zip(slopes) {
                     let slope = _mm512_set1_epi32(cast(slopes[pair]));

@@ -78,7 +78,7 @@ impl SoftmaxPass<'_> {
 }
 
 pub(super) fn portable(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
-    pass.run(totals, lanes::portable::dots::<false>, lanes::portable::accumulate, lanes::portable::accumulate);
+    pass.run(totals, lanes::portable::dots::<i16, false>, lanes::portable::accumulate, lanes::portable::accumulate);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -86,7 +86,7 @@ pub(super) fn portable(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx2::dots::<false>(weights, window, columns),
+        |weights, window, columns| lanes::avx2::dots::<i16, false>(weights, window, columns),
         |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
         |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
@@ -97,7 +97,7 @@ pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx512(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx512::dots::<false>(weights, window, columns),
+        |weights, window, columns| lanes::avx512::dots::<i16, false>(weights, window, columns),
         |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
         |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );

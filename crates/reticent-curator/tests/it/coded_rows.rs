@@ -100,6 +100,7 @@ proptest! {
         centre in prop::collection::vec(0.0..1.0f64, 40),
         scale in prop::collection::vec(0.1..3.0f64, 40),
         norm in prop::sample::select(vec![NormRule::OwnNorm, NormRule::Clip(0.7), NormRule::Clip(5.0)]),
+        is_coarse: bool,
     ) {
         let coding = table.coding();
         // Blocks of categories keep their centre of 0, without which none is wide.
@@ -111,7 +112,7 @@ proptest! {
             }
         }
         let scale: Vec<f64> = scale.into_iter().cycle().take(centres.len()).collect();
-        let encoding = Encoding::new(coding, centres, scale, norm);
+        let encoding = Encoding::new(coding, centres, scale, norm).coarse(is_coarse);
         let (layout, rows) = (encoding.layout(), table.labels.len());
         for instructions in Instructions::available() {
             let mut packed = vec![0i16; rows * layout.packed().len()];

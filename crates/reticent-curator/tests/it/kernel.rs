@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use reticent_core::contribution::{CodedLabel, class_of, class_scores, largest_slope, score};
-use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::encoding::{COARSE_STEPS, Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 use reticent_core::schema::Schema;
@@ -95,6 +95,15 @@ impl Rows {
         }
     }
 
+    /// The nearest rows toward zero whose coordinates 8 bits keep, in those 8 bits.
+    fn coarsened(mut self) -> (Self, Vec<i8>) {
+        for value in self.packed.iter_mut().chain(&mut self.chosen).chain(&mut self.whole) {
+            *value = *value / COARSE_STEPS * COARSE_STEPS;
+        }
+        let packed = self.packed.iter().map(|value| (value / COARSE_STEPS) as i8).collect();
+        (self, packed)
+    }
+
     fn each(&self) -> impl Iterator<Item = (LatticeRow<'_>, CodedLabel)> {
         let rows = self.whole.chunks_exact(self.columns()).zip(&self.labels).enumerate();
         rows.map(|(row, (features, label))| (LatticeRow { features, step: self.steps().of_row(row) }, *label))
@@ -147,6 +156,20 @@ fn rows(classes: usize) -> impl Strategy<Value = Rows> {
     })
 }
 
+/// On top of 7 in each place.
+fn gradient_by_reference(rows: &Rows, weights: &PassWeights, rule: GradientRule) -> Vec<i64> {
+    let mut expected = vec![7i64; rows.columns()];
+    for (row, label) in rows.each() {
+        let Some(class) = class_of(label, 2) else { continue };
+        let largest = rule.clip.map_or(i32::MAX, |clip| largest_slope(row.features, clip));
+        let slope = slope(rule.loss, score(weights, row), class as u8).clamp(-largest, largest);
+        for (total, feature) in expected.iter_mut().zip(row.features) {
+            *total += i64::from(slope) * i64::from(*feature);
+        }
+    }
+    expected
+}
+
 /// `XᵀX`, `Xᵀy` and `yᵀy` by the definition.
 fn products_by_definition(columns: usize, features: &[i16], labels: &[Option<i64>]) -> Vec<i64> {
     let mut products = vec![0i128; columns * (columns + 1) / 2 + columns + 1];
@@ -179,19 +202,22 @@ proptest! {
             rule(Loss::Logistic, Some(clip)),
             rule(Loss::TwoSidedExponential, Some(clip)),
         ] {
-            let mut expected = vec![7i64; rows.columns()];
-            for (row, label) in rows.each() {
-                let Some(class) = class_of(label, 2) else { continue };
-                let largest = rule.clip.map_or(i32::MAX, |clip| largest_slope(row.features, clip));
-                let slope = slope(rule.loss, score(&weights, row), class as u8).clamp(-largest, largest);
-                for (total, feature) in expected.iter_mut().zip(row.features) {
-                    *total += i64::from(slope) * i64::from(*feature);
-                }
-            }
+            let expected = gradient_by_reference(&rows, &weights, rule);
             for instructions in Instructions::available() {
                 let mut found = vec![7i64; rows.columns()];
                 add_gradient(instructions, rule, &weights, &rows.block(), &mut found);
                 prop_assert_eq!(&found, &expected, "{} {:?}", instructions.name(), rule);
+            }
+        }
+        let (rows, packed) = rows.coarsened();
+        let CompactBlock { layout, packed: LatticeBlock { columns, steps, labels, .. }, chosen } = rows.block();
+        let block = CompactBlock { layout, packed: LatticeBlock { columns, features: &packed, steps, labels }, chosen };
+        for rule in [rule(Loss::TwoSidedExponential, None), rule(Loss::Logistic, Some(clip))] {
+            let expected = gradient_by_reference(&rows, &weights, rule);
+            for instructions in Instructions::available() {
+                let mut found = vec![7i64; rows.columns()];
+                add_gradient(instructions, rule, &weights, &block, &mut found);
+                prop_assert_eq!(&found, &expected, "8 bits, {} {:?}", instructions.name(), rule);
             }
         }
     }

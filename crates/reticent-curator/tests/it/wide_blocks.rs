@@ -84,6 +84,7 @@ proptest! {
         shift in -1.0f64..1.0,
         bound in 0.5f64..6.0,
         wide in [any::<bool>(), any::<bool>()],
+        is_coarse: bool,
     ) {
         let schema = schema();
         let scratch = spilled(&schema, &rows, &place(), block_rows);
@@ -101,7 +102,7 @@ proptest! {
                 centre[6 + WIDE_BLOCK_CATEGORIES..COLUMNS - 1].fill(0.0);
             }
             let scale = (0..COLUMNS).map(|column| 0.5 + column as f64 / 40.0).collect();
-            let encoding = Arc::new(Encoding::new(Coding::of(&schema), centre, scale, norm));
+            let encoding = Arc::new(Encoding::new(Coding::of(&schema), centre, scale, norm).coarse(is_coarse));
             prop_assert_eq!(encoding.layout().wide_blocks(), wide.iter().filter(|wide| **wide).count());
             for map in maps() {
                 let query = query(map, &encoding, &weights);
