@@ -35,15 +35,6 @@ impl Adjacency {
             Self::Party => "party",
         }
     }
-
-    /// Whether the number of units is public under this relation.
-    #[must_use]
-    pub const fn unit_count_is_public(self) -> bool {
-        match self {
-            Self::AddRemove => false,
-            Self::Replace | Self::Label | Self::Party => true,
-        }
-    }
 }
 
 impl fmt::Display for Adjacency {

@@ -63,6 +63,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// 65,536 like weights, all of them rounded up by half a step: the grid is as fine as it may be, and no finer.
+    #[test]
+    fn the_grid_is_the_finest_that_holds_the_norm_after_rounding() {
+        let step = |weights: &[f64]| PassWeights::quantise(weights).step();
+        for (weight, expected) in
+            [(255.2, 1.0), (255.4925, 2.0), (255.5, 2.0), (255.9, 2.0), (510.4, 2.0), (511.0, 4.0)]
+        {
+            assert!((step(&vec![weight; 1 << 16]) - expected).abs() < 1e-9, "{weight}");
+        }
+        for (weight, expected) in [(32_766.4, 1.0), (32_766.9, 2.0), (-65_532.9, 2.0)] {
+            assert!((step(&[weight]) - expected).abs() < 1e-9, "{weight}");
+        }
+    }
+
     proptest! {
         #[test]
         fn pass_weights_fit_an_exact_dot_product(weights in prop::collection::vec(-1e3f64..1e3, 1..200), power in -20i32..20) {

@@ -23,7 +23,13 @@ pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
 /// The default method at several budgets, with a plot.
 pub(super) fn over_splits(runner: &mut Runner<'_>, name: &str, table: &Table) -> Result<(), String> {
     let adjacencies = runner.adjacencies(&["add-remove"]);
-    let all = cases(name, &["noisy-gd", "noisy-gd --coordinate-bits 8"], &adjacencies, &runner.epsilons(&[0.1, 1.0]), table.delta());
+    let all = cases(
+        name,
+        &["noisy-gd", "noisy-gd --coordinate-bits 8"],
+        &adjacencies,
+        &runner.epsilons(&[0.1, 1.0]),
+        table.delta(),
+    );
     for seed in 0..runner.splits(10) {
         let split = table.split(runner, seed, Target::Class)?;
         runner.compare(&all, &table.schema, &split, seed)?;
