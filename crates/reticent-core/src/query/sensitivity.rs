@@ -245,7 +245,7 @@ impl QueryShape {
         // diagonal sum q_j² + off_diagonal sum_{j<l} |q_j q_l|; with s = sum |q_j| the second sum is (s² - ||q||²)/2, so the
         // whole is (diagonal - off/2) ||q||² + off/2 s², largest at s² = d M² and ||q|| = M, or at ||q|| = M alone.
         let (diagonal, off_diagonal) = (u128::from(diagonal), u128::from(off_diagonal));
-        let products = NORM * NORM * (2 * diagonal + off_diagonal * (columns - 1)).div_ceil(2);
+        let products = (NORM * NORM * (2 * diagonal + off_diagonal * (columns - 1))).div_ceil(2);
         let (cross, square) = (u128::from(cross) * NORM * taxicab, u128::from(square) * NORM * NORM);
         let with_row = products + cross + square;
         match adjacency {

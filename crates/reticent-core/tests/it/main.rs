@@ -2,6 +2,7 @@
 
 mod accounting;
 mod contribution;
+mod declared_sensitivity;
 mod encoding;
 mod gram_sensitivity;
 mod ledger_rules;

@@ -1,0 +1,133 @@
+//! What is declared for every kind of question is what the formulas give, computed by another program.
+
+use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::minimum::{Minimum, UnusableLabel};
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, VoteRule};
+use reticent_core::units::MuSquared;
+use serde_json::Value;
+
+const GOLDEN: &str = include_str!("../../../../testdata/golden/sensitivities.json");
+const COLUMNS: u32 = 8;
+
+/// The questions of the golden file.
+fn map(name: &str) -> Map {
+    if let Some(multipliers) = name.strip_prefix("gram ") {
+        let mut multipliers = multipliers.split(' ').map(|one| one.parse().expect("a number"));
+        let mut next = || multipliers.next().expect("four of them");
+        let (diagonal, off_diagonal, cross, square) = (next(), next(), next(), next());
+        let target = ProductTarget::Number;
+        return Map::Gram { columns: COLUMNS, target, diagonal, off_diagonal, cross, square };
+    }
+    let marginals =
+        |classes, numeric, categorical, categories| Map::Marginals { classes, numeric, categorical, categories };
+    let columns = COLUMNS;
+    match name {
+        "class count" => Map::ClassCount { classes: 3 },
+        "score histogram" => Map::ScoreHistogram { buckets: 5 },
+        "correct count" => Map::CorrectCount { classes: 3 },
+        "log loss" => Map::LogLoss { classes: 3 },
+        "squared error" => Map::SquaredError,
+        "marginals, 2 classes" => marginals(2, 3, 2, 8),
+        "marginals, a number" => marginals(0, 1, 0, 0),
+        "marginals, numbers and categories" => marginals(0, 4, 3, 12),
+        "logistic gradient" => Map::Gradient { loss: Loss::Logistic, columns },
+        "two-sided gradient" => Map::Gradient { loss: Loss::TwoSidedExponential, columns },
+        "clipped gradient, 1000" => Map::ClippedGradient { columns, clip: 1000 },
+        "clipped gradient, 60000000" => Map::ClippedGradient { columns, clip: 60_000_000 },
+        "softmax gradient" => Map::SoftmaxGradient { classes: 3, columns },
+        "bounded softmax gradient" => Map::BoundedSoftmaxGradient { classes: 3, columns },
+        other => panic!("no question is called {other}"),
+    }
+}
+
+fn integers(values: &Value) -> Option<Vec<u128>> {
+    let values = values.as_array()?.iter();
+    Some(values.map(|value| value.as_str().expect("digits").parse().expect("an integer")).collect())
+}
+
+#[test]
+fn every_question_declares_what_the_formulas_give() {
+    let cases: Vec<Value> = serde_json::from_str(GOLDEN).expect("JSON");
+    assert_eq!(cases.len(), 20);
+    for case in cases {
+        let name = case["query"].as_str().expect("a name");
+        let (l2, l1) = (integers(&case["l2_square"]).expect("three"), integers(&case["l1"]));
+        for rows_max in [1u32, 3] {
+            let unit = match rows_max {
+                1 => PrivacyUnit::Row,
+                rows_max => PrivacyUnit::Column { column: "id".to_owned(), rows_max },
+            };
+            let shape = QueryShape::new(map(name), unit.clone(), 1000).expect("in range");
+            let rows = u128::from(rows_max);
+            for (place, adjacency) in
+                [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Label].into_iter().enumerate()
+            {
+                let relation = Relation { unit: unit.clone(), adjacency };
+                let declared = shape.sensitivity(&relation).expect("finite").get();
+                assert_eq!(declared, rows * rows * l2[place], "{name}, {adjacency}, {rows_max} rows");
+                let declared = shape.l1_sensitivity(&relation).map(|one| one.get());
+                assert_eq!(declared, l1.as_ref().map(|l1| rows * l1[place]), "L1 of {name}, {adjacency}");
+                assert_eq!(shape.perturbation_price_up(&relation), Some(MuSquared::ZERO));
+            }
+            let party = Relation { unit, adjacency: Adjacency::Party };
+            assert!(shape.sensitivity(&party).is_none() && shape.l1_sensitivity(&party).is_none());
+        }
+    }
+}
+
+/// Nothing is declared for a unit that is not the question's own.
+#[test]
+fn another_unit_has_no_bound() {
+    let unit = PrivacyUnit::Column { column: "id".to_owned(), rows_max: 2 };
+    let minimum = Map::Minimum(Minimum {
+        classes: 2,
+        columns: COLUMNS,
+        l2: 1 << 20,
+        perturbation: 1 << 47,
+        unusable: UnusableLabel::Skip,
+    });
+    let vectors = Map::PartyVectors { columns: COLUMNS, outputs: 1, penalty: 1, norm: 9 };
+    for map in [Map::ClassCount { classes: 2 }, Map::SquaredError, minimum.clone(), vectors] {
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("in range");
+        for adjacency in Adjacency::ALL {
+            let relation = Relation { unit: unit.clone(), adjacency };
+            assert!(shape.sensitivity(&relation).is_none() && shape.l1_sensitivity(&relation).is_none());
+        }
+    }
+    let shape = QueryShape::new(minimum, PrivacyUnit::Row, 1000).expect("in range");
+    let own = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::AddRemove };
+    assert!(shape.perturbation_price_up(&own).is_some_and(|price| price > MuSquared::ZERO));
+    assert!(shape.perturbation_price_up(&Relation { unit, ..own }).is_none());
+}
+
+#[test]
+fn what_parties_add_is_bounded_under_party_adjacency_alone() {
+    let party = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Party };
+    let product = |outputs, rows, eigenvalue| Map::MatrixProduct {
+        columns: 3,
+        outputs,
+        target: ProductTarget::Class,
+        label_low: if outputs > 1 { 0 } else { -4 },
+        label_high: 5,
+        rows,
+        row_norm_square: 700,
+        eigenvalue,
+    };
+    let square = |map: Map, relation: &Relation| {
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("in range");
+        shape.sensitivity(relation).map(|one| one.get())
+    };
+    // Votes span 9, or 5 in each of two outputs; four rows, and an eigenvalue of 1100.
+    assert_eq!(square(product(1, 4, 1100), &party), Some(81 * 4 * 1100));
+    assert_eq!(square(product(3, 4, 1100), &party), Some(2 * 25 * 4 * 1100));
+    assert_eq!(square(product(1, 0, 1100), &party), None);
+    assert_eq!(square(product(1, 4, 0), &party), None);
+    let label = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Label };
+    assert_eq!(square(product(1, 4, 1100), &label), Some(81 * 700));
+    assert_eq!(square(product(3, 0, 0), &label), Some(2 * 25 * 700));
+    let vectors = Map::PartyVectors { columns: 3, outputs: 2, penalty: 1, norm: 50 };
+    assert_eq!(square(vectors.clone(), &party), Some(4 * 2500));
+    assert_eq!(square(vectors, &label), None);
+    let minimum = Map::PartyMinimum { columns: 3, outputs: 2, rule: VoteRule::Soft, penalty: 1 << 20, parties: 10 };
+    assert_eq!(square(minimum, &label), None);
+}
