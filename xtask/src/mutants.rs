@@ -37,6 +37,9 @@ pub(crate) struct MutantsArguments {
     /// Only the tests that the list names: a survivor may still be killed by another
     #[arg(long)]
     named_killers: bool,
+    /// Instead of the list: what cargo-mutants makes up in these files of core's src, or in all (hours)
+    #[arg(long, value_name = "FILE", num_args = 0.., conflicts_with_all = ["list", "only", "jobs", "skip_baseline", "named_killers"])]
+    generated: Option<Vec<String>>,
 }
 
 /// Test binaries in the order in which survivors of their own killers meet them.
@@ -79,6 +82,25 @@ struct Edit {
     killers: Vec<String>,
 }
 
+/// Small edits that nobody thought of, against the tests of core alone. `.cargo/mutants.toml` says how.
+fn run_generated(files: &[String]) -> Result<(), String> {
+    const CORE: &str = "crates/reticent-core/src";
+    let mut command = Command::new("cargo");
+    command.current_dir(root()).args(["mutants", "--package", "reticent-core", "--output", "target/mutants/generated"]);
+    for file in files {
+        if !root().join(CORE).join(file).is_file() {
+            return Err(format!("{CORE}/{file} is no file"));
+        }
+        command.args(["--file", &format!("{CORE}/{file}")]);
+    }
+    let status = command.status().map_err(|error| error.to_string())?;
+    if status.success() {
+        return Ok(());
+    }
+    Err("a mutant survived, or there is no cargo-mutants: cargo install --locked cargo-mutants cargo-nextest"
+        .to_owned())
+}
+
 /// What became of an edit.
 enum Outcome {
     Killed {
@@ -90,6 +112,9 @@ enum Outcome {
 }
 
 pub(crate) fn run(arguments: &MutantsArguments) -> Result<(), String> {
+    if let Some(files) = &arguments.generated {
+        return run_generated(files);
+    }
     let all = read_list()?;
     for name in &arguments.only {
         if !all.iter().any(|mutant| mutant.name == *name) {
