@@ -15,14 +15,19 @@ pub(super) const CHUNK: usize = 32;
 
 pub(super) type Chunk<T> = [T; CHUNK];
 
-/// How a coordinate of a row is kept.
-pub trait Coordinate: Pod {
+/// How a coordinate of a row is kept: in 16 bits or in 8.
+pub trait Coordinate: Pod + Sealed {
     /// Lattice steps that one unit is worth.
     const STEPS: i32;
 
     /// The same units in 16 bits.
     fn widened(chunk: &[Self; CHUNK]) -> Chunk<i16>;
 }
+
+/// The kernels know these two and no others.
+pub trait Sealed {}
+impl Sealed for i16 {}
+impl Sealed for i8 {}
 
 impl Coordinate for i16 {
     const STEPS: i32 = 1;

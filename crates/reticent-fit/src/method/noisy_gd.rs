@@ -75,7 +75,7 @@ impl Method for NoisyGd {
             MethodOption {
                 name: "coordinate-bits",
                 value: "BITS",
-                help: "Bits that keep a coordinate of a row: 8 take half the memory and two thirds of the time, and cost some \
+                help: "Bits that keep a coordinate of a row: 8 take half the memory and three quarters of the time, and cost some \
                        accuracy where there are hundreds of columns [default: 16]",
                 choices: &["16", "8"],
             },
