@@ -186,3 +186,19 @@ fn coarse_rows_are_near_fine_ones() {
     assert!(error < 0.03 && shorter > 0.0 && shorter < 0.011, "{error} {shorter}");
     assert!(truncated < 10, "{truncated} of 1000");
 }
+
+/// Twelve like coordinates of 9384.8 steps are nearest to 9472, with a norm of 32812: the row is truncated instead.
+#[test]
+fn a_coarse_row_that_rounding_would_take_past_the_bound_is_truncated() {
+    let schema = generate::schema(11, 0, PRIVACY);
+    let encoding = Encoding::plain(Coding::of(&schema), NormRule::OwnNorm).coarse(true);
+    let mut features = [0i16; 12];
+    encoding.encode_codes(&[CODE_MAX; 11], &mut [0.0; 12], &mut features);
+    assert_eq!(features, [9216; 12]);
+    // Without the last column each has 9802.7 steps, which are nearest to 9728.
+    let schema = generate::schema(10, 0, PRIVACY);
+    let encoding = Encoding::plain(Coding::of(&schema), NormRule::OwnNorm).coarse(true);
+    let mut features = [0i16; 11];
+    encoding.encode_codes(&[CODE_MAX; 10], &mut [0.0; 11], &mut features);
+    assert_eq!(features, [9728; 11]);
+}
