@@ -6,7 +6,7 @@ use reticent_core::encoding::Encoding;
 use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
 use crate::scratch_blocks::{append, fetch};
-use crate::spilled_table::CodedRows;
+use crate::source::CodedRows;
 
 /// Bytes of a lattice row under an encoding, with its label, and with its step where every row has its own.
 pub(crate) fn row_bytes(encoding: &Encoding) -> usize {

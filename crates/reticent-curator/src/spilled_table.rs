@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::scratch_blocks::{BlockShape, ScratchBlocks, append, fetch};
 use crate::scratch_file::{Keystream, ScratchError, ScratchFile, ScratchPlace};
-use crate::source::{SourceError, TableSource};
+use crate::source::{CodedRows, SourceError, TableSource};
 use crate::table::code_label;
 
 /// All rows, coded by the schema, on the disk. Private: no `Debug`, no row access outside this crate.
@@ -89,14 +89,6 @@ impl SpilledTable {
         })?;
         Ok(totals.into_iter().map(|(total, _, _)| total).collect())
     }
-}
-
-/// Some rows of a table: private.
-#[derive(Clone, Copy)]
-pub(crate) struct CodedRows<'a> {
-    /// Row after row.
-    pub(crate) codes: &'a [u16],
-    pub(crate) labels: &'a [CodedLabel],
 }
 
 /// Lays rows down, block after block.
