@@ -33,7 +33,8 @@ pub const NOT_PROTECTED: &str =
 /// The label holder's own terms: none of them comes from the weights file.
 #[derive(Clone, Copy, Debug)]
 pub struct LabelTerms<'a> {
-    /// Target, unit and cap, adjacency `label`, and how the table is written. Features, if any, are not read.
+    /// Target, unit and cap, adjacency `label`, and how the table is written. Features, if any, are not read and need
+    /// not be in the table.
     pub schema: &'a Schema,
     /// Column of the event ids.
     pub id_column: &'a str,
@@ -185,7 +186,7 @@ pub fn measure(
         .and_then(|()| account.admit(&request).map(drop))
         .map_err(|refusal| SessionError::from(LedgerError::from(refusal)))?;
 
-    let source = TableSource::open_with_ids(labels, schema, Need::FeaturesAndTarget, terms.id_column)?;
+    let source = TableSource::open_with_ids(labels, schema, Need::Target, terms.id_column)?;
     let engine = LabelEngine::join(source, schema, list, unmatched, progress)?;
     let question = SumQuery::of_matrix(planned.shape.clone(), list.matrix().clone())?;
     let mut session = Session::open(&engine, ledger, relation.clone())?;

@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue, TargetReader};
-use reticent_core::schema::{FeatureKind, Schema, TargetKind, TextFormat, nearest_name};
+use reticent_core::schema::{Feature, FeatureKind, Schema, TargetKind, TextFormat, nearest_name};
 
 use self::coded_batch::CodedBatch;
 use self::coding_threads::TextCoding;
@@ -59,6 +59,8 @@ pub enum Need {
     FeaturesAndTargetOfPublicRows,
     /// Features only: to predict. Target and unit are not looked at and need not be there.
     Features,
+    /// Target and privacy unit only: to answer about labels. Features are not looked at and need not be there.
+    Target,
 }
 
 /// One row as read: private, and valid until the next.
@@ -114,7 +116,7 @@ impl TableSource {
         let id_slot = with_ids.then(|| wanted.len() - 1);
         let (table, bytes_total) = match compression::open(path)? {
             (Opened::Text(stream), bytes_total) if schema.table().format == TextFormat::Libsvm => (
-                Table::Libsvm(Box::new(LibsvmTable::new(path, stream, &wanted, schema.features().len())?)),
+                Table::Libsvm(Box::new(LibsvmTable::new(path, stream, &wanted, needed_features(schema, need).len())?)),
                 bytes_total,
             ),
             (Opened::Text(stream), bytes_total) => {
@@ -373,10 +375,10 @@ struct RowReaders {
 
 impl RowReaders {
     fn new(schema: &Schema, need: Need) -> Self {
-        let features = schema.feature_readers();
+        let features = if need == Need::Target { Vec::new() } else { schema.feature_readers() };
         let (target, keys) = match need {
             Need::Features => (None, None),
-            Need::FeaturesAndTarget => (Some(schema.target_reader()), KeyReader::of(schema)),
+            Need::FeaturesAndTarget | Need::Target => (Some(schema.target_reader()), KeyReader::of(schema)),
             Need::FeaturesAndTargetOfPublicRows => (Some(schema.target_reader()), None),
         };
         Self { features, target, keys }
@@ -466,10 +468,16 @@ impl KeyReader {
     }
 }
 
+/// The features that are read.
+fn needed_features(schema: &Schema, need: Need) -> &[Feature] {
+    if need == Need::Target { &[] } else { schema.features() }
+}
+
 /// Features in order, then the target, then the unit's column: the slots of a row.
 fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
-    let mut wanted = Vec::with_capacity(schema.features().len() + 2);
-    for feature in schema.features() {
+    let features = needed_features(schema, need);
+    let mut wanted = Vec::with_capacity(features.len() + 2);
+    for feature in features {
         let (role, needed_by) = match &feature.kind {
             FeatureKind::Numeric { .. } => (Role::Number, "the schema lists as a feature with bounds"),
             FeatureKind::Categorical { .. } => (Role::Word, "the schema lists as a feature with categories"),
@@ -483,7 +491,9 @@ fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
             TargetKind::Bounds { .. } => (Role::Number, "the schema names as the target with bounds"),
         };
         wanted.push(WantedColumn { name: &schema.target().column, role, needed_by });
-        if let (Need::FeaturesAndTarget, PrivacyUnit::Column { column, .. }) = (need, &schema.privacy().unit) {
+        if let (Need::FeaturesAndTarget | Need::Target, PrivacyUnit::Column { column, .. }) =
+            (need, &schema.privacy().unit)
+        {
             let needed_by = "the schema names as the privacy unit";
             wanted.push(WantedColumn { name: column, role: Role::Key, needed_by });
         }

@@ -40,6 +40,18 @@ fn folder() -> Folder {
     folder
 }
 
+/// A schema that both sides share names features that the label holder does not have.
+#[test]
+fn labels_need_no_features() {
+    let folder = folder();
+    folder.write(
+        "labels.toml",
+        format!("{LABELS_SCHEMA}age = {{ bounds = [0, 100] }}\nward = {{ categories = [\"north\"] }}\n"),
+    );
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+}
+
 #[test]
 fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     let folder = folder();
