@@ -41,7 +41,7 @@ struct Lattice {
 /// Coordinates of packed columns.
 enum Packed {
     Fine(Vec<i16>),
-    /// Of a coarse encoding, in units of [`COARSE_STEPS`].
+    /// Of a coarse encoding, in units of [`reticent_core::encoding::COARSE_STEPS`].
     Coarse(Vec<i8>),
 }
 
