@@ -52,16 +52,16 @@ impl<T: Coordinate> GradientPass<'_, T> {
             let end = labels.len().min(start + batch * GROUP);
             let groups = || (start..end).step_by(GROUP);
             for (first, products) in groups().zip(&mut products) {
-                *products =
-                    dots(&weights, window(features, columns, first, &mut copy), columns).map(|dot| dot * T::STEPS);
+                *products = dots(&weights, window(features, columns, first, &mut copy), columns);
+                products.iter_mut().for_each(|product| *product *= T::STEPS);
                 chosen.add_dots(first, self.weights.weights(), products);
             }
             for ((first, products), slopes) in groups().zip(&products).zip(&mut slopes) {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
                 let mut of_group = slopes::binary(self.rule.loss, &scores, &labels_of(labels, first));
                 if let Some(clip) = self.rule.clip {
-                    let mut squares = squares(&masks, window(features, columns, first, &mut copy), columns)
-                        .map(|square| square * T::STEPS * T::STEPS);
+                    let mut squares = squares(&masks, window(features, columns, first, &mut copy), columns);
+                    squares.iter_mut().for_each(|square| *square *= T::STEPS * T::STEPS);
                     chosen.add_squares(first, &mut squares);
                     slopes::clip(&mut of_group, &squares, clip);
                 }

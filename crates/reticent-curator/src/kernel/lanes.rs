@@ -186,19 +186,18 @@ pub(super) mod portable {
 /// 256-bit vectors. The intrinsics used are safe in functions with the feature; loads are casts of arrays.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
-    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunk_at};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
-    /// [`Coordinate::widened`] in one instruction a vector; which of the two it is, the compiler knows.
+    /// Half a chunk: what fills a vector once widened.
+    const HALF: usize = CHUNK / 2;
+
+    /// [`Coordinate::widened`] in one instruction; which of the two it is, the compiler knows.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn widened<T: Coordinate>(chunk: &Chunk<T>) -> [__m256i; 2] {
-        if size_of::<T>() == size_of::<i16>() {
-            return cast(*chunk);
-        }
-        let halves: [__m128i; 2] = cast(*chunk);
-        halves.map(|half| _mm256_cvtepi8_epi16(half))
+    fn widened<T: Coordinate>(half: &[T; HALF]) -> __m256i {
+        if size_of::<T>() == size_of::<i16>() { cast(*half) } else { _mm256_cvtepi8_epi16(cast(*half)) }
     }
 
     /// Eight sums of eight lanes each.
@@ -226,9 +225,11 @@ pub(super) mod avx2 {
             let mut rows = [_mm256_setzero_si256(); 8];
             for (row, sum) in rows.iter_mut().enumerate() {
                 let row = &window[(eight * 8 + row) * columns..];
-                let (row, _) = row[..weights.len() * CHUNK].as_chunks::<CHUNK>();
-                for (weights, features) in weights.iter().zip(row) {
-                    let ([w0, w1], [f0, f1]): ([__m256i; 2], [__m256i; 2]) = (cast(*weights), widened(features));
+                let (halves, _) = row[..weights.len() * CHUNK].as_chunks::<HALF>();
+                let (row, _) = halves.as_chunks::<2>();
+                for (weights, [first, last]) in weights.iter().zip(row) {
+                    let [w0, w1]: [__m256i; 2] = cast(*weights);
+                    let (f0, f1) = (widened(first), widened(last));
                     let [w0, w1] =
                         if SQUARES { [_mm256_and_si256(w0, f0), _mm256_and_si256(w1, f1)] } else { [w0, w1] };
                     let both = _mm256_add_epi32(_mm256_madd_epi16(w0, f0), _mm256_madd_epi16(w1, f1));
@@ -254,8 +255,10 @@ pub(super) mod avx2 {
         for place in 0..2 * chunks {
             let mut sums = [[_mm256_setzero_si256(); 2]; C];
             for pair in 0..GROUP / 2 {
-                let half =
-                    |row: usize| -> __m256i { widened(chunk_at(window, row * columns + place / 2 * CHUNK))[place % 2] };
+                let half = |row: usize| {
+                    let features = window[row * columns + place * HALF..].first_chunk();
+                    widened(features.expect("a window has whole chunks"))
+                };
                 let (even, odd) = (half(2 * pair), half(2 * pair + 1));
                 let (low, high) = (_mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
                 for (sums, slopes) in sums.iter_mut().zip(slopes) {
