@@ -105,7 +105,7 @@ Examples:
   reticent fit --data visits.csv.zst --schema visits.toml --epsilon 1 --delta 1e-6 --out model.json \\
       --memory 1GiB --scratch /data/tmp")]
 pub(crate) struct FitArguments {
-    /// Table: CSV (plain, gzip, xz or zstd) or Parquet
+    /// Table: CSV or libsvm (plain, gzip, xz or zstd), or Parquet
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
     #[command(flatten)]

@@ -1,9 +1,10 @@
-//! Lattice rows without the zeros of wide blocks: of many categories a row has one, and that one alone is written down.
+//! Lattice rows without the zeros of wide blocks and listed columns: of many categories a row has one, of many numbers few, and
+//! those alone are written down.
 //!
 //! ```text
 //!   row            1 .4 | 0 1 0 | 0 0 0 ... 0 1 0 ... 0        numbers, a narrow block, a wide block
 //!   packed         1 .4 | 0 1 0                                one place a column, in every row alike
-//!   chosen                        (column, coordinate)         one a wide block
+//!   chosen                        (column, coordinate)         one a wide block, then as many as a row may list
 //! ```
 //! The same row, integer for integer: a block is wide only where the encoding leaves all its other columns zero.
 
@@ -18,7 +19,7 @@ pub struct CompactLayout {
     columns: usize,
     /// Ascending.
     packed: Vec<u32>,
-    wide_blocks: usize,
+    chosen: usize,
     parts: Vec<Part>,
 }
 
@@ -31,13 +32,16 @@ enum Part {
     Narrow(usize),
     /// A block of so many categories with one place.
     Wide(usize),
+    /// So many columns with the places of those that a row lists. The last part.
+    Listed(usize),
 }
 
 /// Where a row is written to: private.
 pub struct CompactRowMut<'a> {
     /// One coordinate a packed column.
     pub packed: &'a mut [i16],
-    /// The column of the one coordinate of each wide block.
+    /// The column of the one coordinate of each wide block, and of those that the row lists, ascending. Places that it does not
+    /// use follow them, with any listed column and coordinate 0.
     pub chosen_columns: &'a mut [u32],
     /// That coordinate.
     pub chosen: &'a mut [i16],
@@ -45,7 +49,7 @@ pub struct CompactRowMut<'a> {
 
 impl CompactLayout {
     pub(crate) fn of(coding: &Coding, centre: &[f64]) -> Self {
-        let mut layout = Self { columns: 1, packed: vec![0], wide_blocks: 0, parts: Vec::new() };
+        let mut layout = Self { columns: 1, packed: vec![0], chosen: 0, parts: Vec::new() };
         for kind in coding.slot_kinds() {
             match kind {
                 SlotKind::Numeric => {
@@ -60,7 +64,7 @@ impl CompactLayout {
                     let centres = &centre[layout.columns..layout.columns + categories];
                     if categories >= WIDE_BLOCK_CATEGORIES && centres.iter().all(|at| *at == 0.0) {
                         layout.parts.push(Part::Wide(categories));
-                        layout.wide_blocks += 1;
+                        layout.chosen += 1;
                         layout.columns += categories;
                     } else {
                         layout.parts.push(Part::Narrow(categories));
@@ -68,6 +72,11 @@ impl CompactLayout {
                     }
                 }
             }
+        }
+        if let Some(listed) = coding.listed() {
+            layout.parts.push(Part::Listed(listed.features().len()));
+            layout.chosen += listed.most();
+            layout.columns += listed.features().len();
         }
         layout
     }
@@ -82,7 +91,7 @@ impl CompactLayout {
         for part in &self.parts {
             let columns = match *part {
                 Part::Numbers(columns) | Part::Narrow(columns) => columns,
-                Part::Wide(columns) => {
+                Part::Wide(columns) | Part::Listed(columns) => {
                     others.extend_from_slice(&values[column..column + columns]);
                     columns
                 }
@@ -111,16 +120,22 @@ impl CompactLayout {
         &self.packed
     }
 
-    /// Number of wide blocks, of each of which a row has one coordinate.
+    /// Whether rows list columns, and may use fewer of these places.
     #[must_use]
-    pub fn wide_blocks(&self) -> usize {
-        self.wide_blocks
+    pub fn has_list(&self) -> bool {
+        matches!(self.parts.last(), Some(Part::Listed(_)))
+    }
+
+    /// Coordinates of a row that have no place of their own: one of each wide block, and as many as a row may list.
+    #[must_use]
+    pub fn chosen(&self) -> usize {
+        self.chosen
     }
 }
 
 impl Encoding {
-    /// Puts one coded row on the lattice, as [`Encoding::encode_codes`] does, and writes it without the zeros of wide blocks.
-    /// `scratch` has one place a packed column and wide block; returns the row's step.
+    /// Puts one coded row on the lattice, as [`Encoding::encode_codes`] does, and writes it without those zeros that have no place.
+    /// `scratch` has one place a packed and a chosen coordinate; returns the row's step.
     ///
     /// # Panics
     /// When a length is not that of [`Encoding::layout`].
@@ -128,8 +143,9 @@ impl Encoding {
     #[inline(always)]
     pub fn encode_compact(&self, codes: &[u16], scratch: &mut [f64], row: CompactRowMut<'_>) -> f32 {
         let layout = self.layout();
+        let (codes, list) = self.coding().slots_and_list(codes);
         let CompactRowMut { packed, chosen_columns, chosen } = row;
-        assert_eq!((packed.len(), chosen.len()), (layout.packed.len(), layout.wide_blocks()), "a row of the layout");
+        assert_eq!((packed.len(), chosen.len()), (layout.packed.len(), layout.chosen()), "a row of the layout");
         let (of_packed, of_chosen) = scratch.split_at_mut(packed.len());
         let (scale, centre) = (self.scale(), self.centre());
         of_packed[0] = scale[0] * (1.0 - centre[0]);
@@ -163,6 +179,13 @@ impl Encoding {
                     *chosen_column = u32::try_from(at).expect("a schema caps its columns");
                     *value = scale[at] * (1.0 - centre[at]);
                     (column, slot) = (column + categories, slot + 1);
+                }
+                Part::Listed(_) => {
+                    let listed = self.coding().listed().expect("the layout is that of the coding");
+                    for ((at, code), (value, chosen_column)) in listed.numbers(list).zip(wide.by_ref()) {
+                        *chosen_column = u32::try_from(at).expect("a schema caps its columns");
+                        *value = scale[at] * (f64::from(code) / f64::from(CODE_MAX) - centre[at]);
+                    }
                 }
             }
         }

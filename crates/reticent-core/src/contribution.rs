@@ -151,7 +151,7 @@ pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals:
         totals[0] += i128::from(COUNT_STEP);
     }
     let mut place = classes.max(1) as usize;
-    for (code, slot) in codes.iter().zip(coding.slot_kinds()) {
+    for (code, slot) in codes.iter().zip(coding.marginal_kinds()) {
         match slot {
             SlotKind::Numeric => {
                 for (total, moment) in totals[place..].iter_mut().zip(moments(*code)) {

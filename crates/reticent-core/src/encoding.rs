@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::compact_row::{CompactLayout, truncated};
+use crate::listed_columns::ListedColumns;
 use crate::record::Cell;
 use crate::schema::{Feature, FeatureKind, OTHER, Schema};
 
@@ -131,16 +132,41 @@ pub struct Coding {
     slots: Vec<Slot>,
     columns: Vec<Column>,
     names: Vec<String>,
+    listed: Option<ListedColumns>,
 }
 
 impl Coding {
-    /// Derives codes and columns from the schema: the intercept first, then each feature in the schema's order.
+    /// Derives codes and columns from the schema: the intercept first, then each feature in the schema's order, those that rows
+    /// list ([`Schema::nonzeros_max`]) after the others.
     #[must_use]
     pub fn of(schema: &Schema) -> Self {
-        let mut coding =
-            Self { slots: Vec::new(), columns: vec![Column::Intercept], names: vec!["(intercept)".to_owned()] };
-        for (feature, declared) in schema.features().iter().enumerate() {
+        let mut coding = Self {
+            slots: Vec::new(),
+            columns: vec![Column::Intercept],
+            names: vec!["(intercept)".to_owned()],
+            listed: None,
+        };
+        let most = schema.nonzeros_max();
+        let (listed, others): (Vec<_>, Vec<_>) = schema
+            .features()
+            .iter()
+            .enumerate()
+            .partition(|(_, declared)| most.is_some() && declared.kind.may_be_listed());
+        for (feature, declared) in others {
             coding.append(feature, declared);
+        }
+        if let Some(most) = most {
+            let first_column = coding.columns.len();
+            let mut highs = Vec::with_capacity(listed.len());
+            for (feature, declared) in &listed {
+                let FeatureKind::Numeric { high, .. } = declared.kind else { unreachable!("numbers alone are listed") };
+                highs.push(high);
+                coding.columns.push(Column::Linear { feature: *feature });
+                coding.names.push(declared.name.clone());
+            }
+            let features: Vec<usize> = listed.into_iter().map(|(feature, _)| feature).collect();
+            let most = (most as usize).min(features.len());
+            coding.listed = Some(ListedColumns { first_column, features, highs, most });
         }
         coding
     }
@@ -181,10 +207,29 @@ impl Coding {
         self.slots.push(Slot::Category { feature, first_column, categories: self.columns.len() - first_column });
     }
 
-    /// Number of codes a row.
+    /// Number of slots, each of which has one code.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Number of codes a row: one a slot, then those of the listed columns.
+    #[must_use]
+    pub fn codes(&self) -> usize {
+        self.slots.len() + self.listed.as_ref().map_or(0, ListedColumns::codes)
+    }
+
+    /// The columns that a row lists where they are not 0; none where every column has a slot.
+    #[must_use]
+    pub fn listed(&self) -> Option<&ListedColumns> {
+        self.listed.as_ref()
+    }
+
+    /// The codes of a row's slots, and those of its list.
+    #[inline(always)]
+    #[must_use]
+    pub fn slots_and_list<'a>(&self, codes: &'a [u16]) -> (&'a [u16], &'a [u16]) {
+        codes.split_at(self.slots.len())
     }
 
     /// Meaning of the encoded columns, the intercept first.
@@ -207,11 +252,10 @@ impl Coding {
         })
     }
 
-    /// Number of slots with a single column of their own, and of slots that select one column of a block.
-    #[must_use]
-    pub fn numeric_and_categorical_slots(&self) -> (usize, usize) {
-        let numeric = self.slots.iter().filter(|slot| matches!(slot, Slot::Numeric { .. })).count();
-        (numeric, self.slots.len() - numeric)
+    /// What [`crate::query::Map::Marginals`] asks of the codes of a row, in order: each slot, and as a number the size of its
+    /// list, where it has one.
+    pub fn marginal_kinds(&self) -> impl Iterator<Item = SlotKind> {
+        self.slot_kinds().chain(self.listed.iter().map(|_| SlotKind::Numeric))
     }
 
     /// How the code of each slot is made, in order.
@@ -225,15 +269,20 @@ impl Coding {
         })
     }
 
-    /// Codes one row. `cells` has one cell a feature in the schema's order, `codes` one place a slot.
+    /// Codes one row. `cells` has one cell a feature in the schema's order, `codes` has [`Coding::codes`] places.
     ///
     /// # Panics
     /// When the lengths do not fit, or a cell is of another kind than its feature: mistakes of the caller's code, not
     /// of the data.
     pub fn encode_cells(&self, cells: &[Cell], codes: &mut [u16]) {
-        assert_eq!(codes.len(), self.slots.len(), "one code a slot");
+        assert_eq!(codes.len(), self.codes(), "one row of codes");
+        let (codes, list) = codes.split_at_mut(self.slots.len());
         for (code, slot) in codes.iter_mut().zip(&self.slots) {
             *code = slot.code(&cells[slot.feature()]);
+        }
+        if let Some(listed) = &self.listed {
+            let code = |(place, feature): (usize, &usize)| (place, listed.code(place, &cells[*feature]));
+            listed.write(listed.features.iter().enumerate().map(code), list);
         }
     }
 
@@ -271,6 +320,13 @@ impl Coding {
                 }
             }
         }
+        if let Some(listed) = &self.listed {
+            for (column, feature) in columns[listed.first_column..].iter_mut().zip(&listed.features) {
+                if let Cell::Number(value) = cells[*feature] {
+                    *column = value;
+                }
+            }
+        }
     }
 
     /// Writes the real columns of a coded row: the intercept 1, numerics in `[0, 1]`, one 1 in each block.
@@ -291,6 +347,12 @@ impl Coding {
                     columns[first_column + usize::from(*code)] = 1.0;
                     next_column += categories;
                 }
+            }
+        }
+        if let Some(listed) = &self.listed {
+            for (column, code) in listed.numbers(&codes[self.slots.len()..]) {
+                // Added, as the places that a row does not use are those of the first column with a number of 0.
+                columns[column] += f64::from(code) / f64::from(CODE_MAX);
             }
         }
     }
@@ -364,7 +426,7 @@ impl Encoding {
     /// Columns shifted and scaled by public (declared or released) values.
     ///
     /// # Panics
-    /// When centre or scale do not have one finite value a column, or a clip bound is not above 0.
+    /// When centre or scale do not have one finite value a column, a listed column has a centre, or a clip bound is not above 0.
     #[must_use]
     pub fn new(coding: Coding, centre: Vec<f64>, scale: Vec<f64>, norm: NormRule) -> Self {
         assert_eq!(coding.columns.len(), centre.len(), "one centre a column");
@@ -373,6 +435,8 @@ impl Encoding {
         if let NormRule::Clip(bound) = norm {
             assert!(bound.is_finite() && bound > 0.0, "a clip bound is above zero");
         }
+        let first_listed = coding.listed.as_ref().map_or(centre.len(), ListedColumns::first_column);
+        assert!(centre[first_listed..].iter().all(|at| *at == 0.0), "what a row does not list is 0");
         let layout = CompactLayout::of(&coding, &centre);
         Self { coding, centre, scale, norm, layout, is_coarse: false }
     }
@@ -418,6 +482,12 @@ impl Encoding {
                     column += categories;
                 }
             }
+        }
+        if let Some(listed) = &coding.listed {
+            let mut squares: Vec<f64> =
+                (column..column + listed.features.len()).map(|column| value_square(column, 1.0)).collect();
+            squares.sort_by(|a, b| b.total_cmp(a));
+            total += squares[..listed.most].iter().sum::<f64>();
         }
         total.sqrt()
     }
@@ -511,7 +581,7 @@ impl Encoding {
     /// Steps that long rows are shorter by, so that rounding seldom takes them past the bound. It moves a norm by the sum of the
     /// errors along the row, of standard deviation 74, and by half the sum of their squares over the norm, 1/12 a coordinate.
     fn coarse_margin(&self) -> f64 {
-        let coordinates = self.layout.packed().len() + self.layout.wide_blocks();
+        let coordinates = self.layout.packed().len() + self.layout.chosen();
         (f64::from(COARSE_STEPS) + coordinates as f64 / 12.0).min(f64::from(LATTICE_NORM_MAX) / 2.0)
     }
 }

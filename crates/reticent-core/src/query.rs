@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::adjacency::PrivacyUnit;
-use crate::encoding::{Encoding, LATTICE_NORM_MAX};
+use crate::encoding::{Coding, Encoding, LATTICE_NORM_MAX, SlotKind};
 use crate::minimum::Minimum;
 use crate::pass_weights::PassWeights;
 use crate::public_matrix::PublicMatrix;
@@ -103,11 +103,12 @@ pub enum Map {
         classes: u32,
     },
     /// Rows by class, rows by category of every categorical slot, and two moments of every numeric slot, in steps of
-    /// [`COUNT_STEP`]: `u - 1/2` and `(2u - 1)² - 1/2` with `u` in `[0, 1]`. Class counts come first, then slot by slot.
+    /// [`COUNT_STEP`]: `u - 1/2` and `(2u - 1)² - 1/2` with `u` in `[0, 1]`. Class counts come first, then slot by slot, then the
+    /// same moments of the size of a row's list, where rows have one. [`Map::marginals`] makes it.
     Marginals {
         /// Declared classes; 0 for a numeric target, which has the count of usable rows in their place.
         classes: u32,
-        /// Numeric slots of the coding: two coordinates each.
+        /// Numeric slots of the coding, and the list: two coordinates each.
         numeric: u32,
         /// Categorical slots of the coding.
         categorical: u32,
@@ -235,6 +236,13 @@ pub enum Map {
 }
 
 impl Map {
+    /// [`Map::Marginals`] of all that a coding has; 0 classes for a numeric target.
+    #[must_use]
+    pub fn marginals(classes: u32, coding: &Coding) -> Self {
+        let [numeric, categorical, categories] = marginal_counts(coding);
+        Self::Marginals { classes, numeric, categorical, categories }
+    }
+
     /// Number of weights that score a row: none for plain sums.
     fn weights(&self, encoded: usize) -> usize {
         match *self {
@@ -395,6 +403,21 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
     }
 }
 
+/// Numbers, blocks of categories and categories that marginals are asked of.
+fn marginal_counts(coding: &Coding) -> [u32; 3] {
+    let mut counts = [0; 3];
+    for kind in coding.marginal_kinds() {
+        match kind {
+            SlotKind::Numeric => counts[0] += 1,
+            SlotKind::Categories(categories) => {
+                counts[1] += 1;
+                counts[2] += u32::try_from(categories).expect("a schema caps its columns");
+            }
+        }
+    }
+    counts
+}
+
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
         Map::LogLoss { .. } => 1,
@@ -471,13 +494,10 @@ impl SumQuery {
             | Map::BoundedSoftmaxGradient { columns, .. }
             | Map::Gram { columns, .. } => columns as usize,
             Map::Marginals { numeric, categorical, categories, .. } => {
-                let (found_numeric, found_categorical) = encoding.coding().numeric_and_categorical_slots();
-                let found_categories = encoded - 1 - found_numeric;
-                let expected = [numeric as usize, categorical as usize, categories as usize];
-                for (expected, found) in expected.into_iter().zip([found_numeric, found_categorical, found_categories])
-                {
+                let asked = [numeric, categorical, categories];
+                for (expected, found) in asked.into_iter().zip(marginal_counts(encoding.coding())) {
                     if expected != found {
-                        return Err(QueryError::Columns { expected, found });
+                        return Err(QueryError::Columns { expected: expected as usize, found: found as usize });
                     }
                 }
                 encoded

@@ -66,6 +66,10 @@ pub struct TableFormat {
     pub header: bool,
     /// The file's columns in order. `None`: taken from the header.
     pub columns: Option<Vec<String>>,
+    /// How many values that are not 0 a row of a libsvm file may have in features that it lists ([`FeatureKind::may_be_listed`]);
+    /// 0: every feature has a place in every row. `None`: [`Schema::nonzeros_max`] decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonzeros_max: Option<u32>,
     /// The ASCII character between two values.
     pub delimiter: u8,
     /// Spellings of a missing value.
@@ -207,6 +211,12 @@ pub const ROWS_MAX_DEFAULT: u64 = 1 << 31;
 pub const ROWS_MAX_LIMIT: u64 = 1 << 36;
 /// The most columns that the features may encode to, `2^20`: their names and coefficients take some hundred megabytes.
 pub const ENCODED_COLUMNS_MAX: usize = 1 << 20;
+/// The most values that are not 0 that a row may be declared to have.
+pub const NONZEROS_MAX_LIMIT: u32 = 1 << 16;
+/// How many it may have when the schema does not say.
+pub const NONZEROS_MAX_DEFAULT: u32 = 512;
+/// From so many features that may be listed on, rows of a libsvm file list them when the schema does not say.
+pub const LISTED_FROM: usize = 1024;
 /// The most classes that a target may have: a stored label is an `i16`, its negative half kept for other uses.
 pub const CLASSES_MAX: usize = 1 << 15;
 /// The largest magnitude of a bound: the squares of larger numbers are not finite.
@@ -260,6 +270,13 @@ impl Schema {
         Relation { unit: self.0.privacy.unit.clone(), adjacency: self.0.privacy.adjacency }
     }
 
+    /// How many features a row may list instead of having a place for each ([`crate::listed_columns`]): as declared, and without a
+    /// declaration [`NONZEROS_MAX_DEFAULT`] where a libsvm file has [`LISTED_FROM`] features or more that may be listed.
+    #[must_use]
+    pub fn nonzeros_max(&self) -> Option<u32> {
+        self.0.nonzeros_max()
+    }
+
     /// Names of the columns that are read from the file: features in order, target, then the unit's column if any.
     #[must_use]
     pub fn columns_read(&self) -> Vec<&str> {
@@ -311,6 +328,7 @@ impl Default for TableFormat {
             format: TextFormat::default(),
             header: true,
             columns: None,
+            nonzeros_max: None,
             delimiter: b',',
             missing: MISSING_DEFAULT.map(str::to_owned).to_vec(),
         }
@@ -328,6 +346,12 @@ impl FeatureKind {
     #[must_use]
     pub fn log_default(low: f64, high: f64) -> bool {
         high - low >= LOG_SPAN
+    }
+
+    /// Whether a row may leave the feature out where it is 0: a number with bounds from 0 on and without a log column.
+    #[must_use]
+    pub fn may_be_listed(&self) -> bool {
+        matches!(self, Self::Numeric { low: 0.0, log: false, .. })
     }
 
     /// Number of columns that the feature encodes to: 1 or 2 for a number, one per category and one for "other", one per
@@ -381,6 +405,15 @@ impl SchemaParts {
             PrivacyUnit::Row => None,
             PrivacyUnit::Column { column, .. } => Some(column),
         }
+    }
+
+    fn nonzeros_max(&self) -> Option<u32> {
+        let may_be_listed = || self.features.iter().filter(|feature| feature.kind.may_be_listed());
+        let by_default = || match self.table.format {
+            TextFormat::Libsvm if may_be_listed().nth(LISTED_FROM - 1).is_some() => NONZEROS_MAX_DEFAULT,
+            TextFormat::Libsvm | TextFormat::Delimited => 0,
+        };
+        Some(self.table.nonzeros_max.unwrap_or_else(by_default)).filter(|most| *most > 0)
     }
 
     fn encoded_columns(&self) -> usize {
@@ -453,6 +486,17 @@ impl Problems {
                     self.add(format!("table.{key}"), "goes with delimited text; a libsvm file has none: delete it");
                 }
             }
+        } else if table.nonzeros_max.is_some() {
+            self.add(
+                "table.nonzeros_max",
+                "goes with format = \"libsvm\"; a row of delimited text has every value: delete it",
+            );
+        }
+        if let Some(most) = table.nonzeros_max
+            && most > NONZEROS_MAX_LIMIT
+        {
+            let message = format!("is {most}; write a number up to {NONZEROS_MAX_LIMIT}");
+            self.add("table.nonzeros_max", message);
         }
         if !table.delimiter.is_ascii()
             || table.delimiter.is_ascii_alphanumeric()
@@ -568,6 +612,11 @@ impl Problems {
                     "is no index of a libsvm file; write a whole number such as 7, or a range such as \"1..123\"";
                 self.add(feature_place(&feature.name), message);
             }
+        }
+        if parts.nonzeros_max().is_some() && !parts.features.iter().any(|feature| feature.kind.may_be_listed()) {
+            let message = "has nothing to list: it goes with numbers whose bounds start at 0 and that have no log column \
+                           (log = false); delete it, or change them";
+            self.add("table.nonzeros_max", message);
         }
         if parts.unit_column().is_some_and(|column| column != LIBSVM_GROUP) {
             let message = format!("is not {LIBSVM_GROUP:?}, the only group that a libsvm file can name");
@@ -697,6 +746,12 @@ impl Canonical {
         self.optional(table.columns.as_deref(), Self::texts);
         self.choice(table.delimiter);
         self.texts(&table.missing);
+        // After the list and before the target's name, whose length never has this first byte: schemas without it keep their
+        // fingerprints.
+        if let Some(most) = table.nonzeros_max {
+            self.integer(u64::MAX);
+            self.integer(u64::from(most));
+        }
     }
 
     fn target(&mut self, target: &Target) {

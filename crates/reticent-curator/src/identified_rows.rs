@@ -49,7 +49,7 @@ impl IdentifiedRows {
         let coding = Coding::of(schema);
         let width = coding.columns().len();
         let mut rows = Self { ids: Vec::new(), features: PublicFeatures { columns: width, values: Vec::new() } };
-        let mut codes = vec![0u16; coding.slots()];
+        let mut codes = vec![0u16; coding.codes()];
         source.for_each_row(progress, &mut |row| {
             rows.ids.push(row.id.unwrap_or_default().into());
             let values = &mut rows.features.values;

@@ -108,7 +108,7 @@ pub fn add_marginals(
     labels: &[CodedLabel],
     totals: &mut [i64],
 ) {
-    assert_eq!(codes.len(), places.slots() * labels.len(), "one row a label");
+    assert_eq!(codes.len(), places.codes() * labels.len(), "one row a label");
     assert_eq!(totals.len(), places.totals(), "one total a place");
     instructions.marginals(&MarginalPass { places, codes, labels }, totals);
 }
@@ -121,9 +121,9 @@ pub fn encode_rows(instructions: Instructions, encoding: &Encoding, codes: &[u16
     let layout = encoding.layout();
     let rows = into.packed.len() / layout.packed().len();
     assert_eq!(into.packed.len(), rows * layout.packed().len(), "whole rows");
-    assert_eq!(codes.len(), rows * encoding.coding().slots(), "one code a slot");
-    let chosen = rows * layout.wide_blocks();
-    assert_eq!((into.chosen_columns.len(), into.chosen.len()), (chosen, chosen), "one place a wide block");
+    assert_eq!(codes.len(), rows * encoding.coding().codes(), "one code a slot");
+    let chosen = rows * layout.chosen();
+    assert_eq!((into.chosen_columns.len(), into.chosen.len()), (chosen, chosen), "one place a chosen coordinate");
     let own_steps = if encoding.common_step().is_some() { 0 } else { rows };
     assert_eq!(into.own_steps.len(), own_steps, "one step a row, or none");
     instructions.encode(&EncodePass { encoding, codes }, into);

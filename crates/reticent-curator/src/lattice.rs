@@ -63,11 +63,13 @@ impl<T> LatticeBlock<'_, T> {
     }
 }
 
-/// Of each row of a block the one coordinate of every wide block of categories: private.
+/// Of each row of a block the coordinates that have no place of their own, each with its column: private.
 #[derive(Clone, Copy)]
 pub struct ChosenCoordinates<'a> {
-    /// Wide blocks.
+    /// Coordinates of a row: [`CompactLayout::chosen`].
     pub per_row: usize,
+    /// Whether a row may have fewer, so that its columns ascend only as far as it uses them: [`CompactLayout::has_list`].
+    pub has_list: bool,
     /// Row after row, the column of each coordinate.
     pub columns: &'a [u32],
     /// The coordinates.
@@ -83,7 +85,12 @@ impl ChosenCoordinates<'_> {
     #[inline]
     pub fn of_rows(&self, rows: std::ops::Range<usize>) -> Self {
         let places = rows.start * self.per_row..rows.end * self.per_row;
-        Self { per_row: self.per_row, columns: &self.columns[places.clone()], values: &self.values[places] }
+        Self {
+            per_row: self.per_row,
+            has_list: self.has_list,
+            columns: &self.columns[places.clone()],
+            values: &self.values[places],
+        }
     }
 
     /// Their part of the exact products with the weights of all columns, added up over the rows.
@@ -93,7 +100,7 @@ impl ChosenCoordinates<'_> {
     }
 }
 
-/// Lattice rows without the zeros of wide blocks: private.
+/// Lattice rows without the zeros that have no place: private.
 #[derive(Clone, Copy)]
 pub struct CompactBlock<'a, T = i16> {
     /// Which columns are where.
@@ -114,7 +121,7 @@ impl<T> CompactBlock<'_, T> {
     pub(crate) fn assert_whole(&self) {
         self.packed.assert_whole();
         assert_eq!(self.packed.columns, self.layout.packed().len(), "a block of the layout");
-        assert_eq!(self.chosen.per_row, self.layout.wide_blocks(), "a block of the layout");
+        assert_eq!(self.chosen.per_row, self.layout.chosen(), "a block of the layout");
         assert_eq!(self.chosen.columns.len(), self.rows() * self.chosen.per_row, "the same number of each row");
         assert_eq!(self.chosen.values.len(), self.chosen.columns.len(), "one column a coordinate");
     }
@@ -149,7 +156,8 @@ impl CompactBlock<'_> {
             }
             let chosen = self.chosen.of_rows(row..row + 1);
             for (column, value) in chosen.columns.iter().zip(chosen.values) {
-                features[*column as usize] = *value;
+                // Added, as a place that the row does not use has a column that it may have used before, and 0.
+                features[*column as usize] += value;
             }
         }
     }

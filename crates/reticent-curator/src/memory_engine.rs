@@ -57,8 +57,12 @@ impl Lattice {
         let layout = self.encoding.layout();
         let rows = first..first + labels.len();
         let columns = layout.packed().len();
-        let chosen =
-            ChosenCoordinates { per_row: layout.wide_blocks(), columns: &self.chosen_columns, values: &self.chosen };
+        let chosen = ChosenCoordinates {
+            per_row: layout.chosen(),
+            has_list: layout.has_list(),
+            columns: &self.chosen_columns,
+            values: &self.chosen,
+        };
         let packed = LatticeBlock {
             columns,
             features: &packed[rows.start * columns..rows.end * columns],
@@ -75,7 +79,7 @@ impl Lattice {
     fn expanded(&self, labels: &[CodedLabel]) -> Result<Cow<'_, [i16]>, OutOfMemory> {
         let layout = self.encoding.layout();
         let packed = match &self.packed {
-            Packed::Fine(packed) if layout.wide_blocks() == 0 => return Ok(Cow::Borrowed(packed)),
+            Packed::Fine(packed) if layout.chosen() == 0 => return Ok(Cow::Borrowed(packed)),
             Packed::Fine(packed) => Cow::Borrowed(packed),
             Packed::Coarse(packed) => {
                 let mut wider = zeros(packed.len())?;
@@ -157,7 +161,7 @@ impl MemoryEngine {
     fn encode(&self, encoding: Arc<Encoding>) -> Result<Lattice, OutOfMemory> {
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
         let rows = self.table.rows();
-        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().wide_blocks());
+        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().chosen());
         let of_rows = |each: usize| rows.checked_mul(each).ok_or(OutOfMemory);
         let mut fine = zeros::<i16>(if encoding.is_coarse() { 0 } else { of_rows(columns)? })?;
         let mut coarse = zeros::<i8>(if encoding.is_coarse() { of_rows(columns)? } else { 0 })?;

@@ -98,7 +98,7 @@ impl<'a> RunningSum<'a> {
         self.make_room(labels.len());
         let query = self.query;
         let places = self.places.get_or_insert_with(|| places_of(query));
-        let codes = if places.slots() == 0 { &[] } else { codes };
+        let codes = if places.codes() == 0 { &[] } else { codes };
         add_marginals(self.instructions, places, codes, labels, &mut self.totals);
     }
 
@@ -216,13 +216,13 @@ impl<'a> RunningSum<'a> {
     }
 }
 
-/// Where the marginals of a query lie; a class count is those of no slots.
+/// Where the marginals of a query lie; a class count is those of no codes.
 fn places_of(query: &SumQuery) -> MarginalPlaces {
     if let Map::ClassCount { classes } = *query.shape().map() {
-        return MarginalPlaces::new(classes, std::iter::empty());
+        return MarginalPlaces::new(classes, None);
     }
     let Map::Marginals { classes, .. } = *query.shape().map() else { unreachable!("answered from the lattice") };
-    MarginalPlaces::new(classes, query.encoding().expect("marginals are asked of a table").coding().slot_kinds())
+    MarginalPlaces::new(classes, Some(query.encoding().expect("marginals are asked of a table").coding()))
 }
 
 /// Products times the multipliers of their blocks, blocks with multiplier 0 of the label left out.

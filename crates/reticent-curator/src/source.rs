@@ -125,6 +125,9 @@ impl TableSource {
                 table.project(columns);
                 (Table::Csv(Box::new(table)), bytes_total)
             }
+            (Opened::Parquet(_), _) if schema.nonzeros_max().is_some() => {
+                return Err(SourceError::RowsWithoutLists { path: path.to_owned() });
+            }
             (Opened::Parquet(file), bytes_total) => {
                 let mut table = ParquetTable::new(path, file, bytes_total)?;
                 let columns = ColumnNames { path, names: table.names(), may_be_quoted: true }.resolve(&wanted)?;
@@ -194,7 +197,7 @@ impl TableSource {
         let coder = RowCoder::new(schema, assembler.readers);
         let threads = rayon::current_num_threads();
         let mut cap = UnitCap::new(&schema.privacy().unit);
-        let slots = coder.coding.slots();
+        let slots = coder.coding.codes();
         let mut bytes_reported = 0;
         let mut sink = |batch: &mut CodedBatch| -> Result<(), E> {
             cap.apply(slots, batch)?;
@@ -297,6 +300,12 @@ impl UnboundTable {
 pub(crate) trait RawRow {
     /// The value in a slot of the projection.
     fn value(&self, slot: usize) -> RawValue<'_>;
+
+    /// The slots that the row lists: in a format whose rows list those that are not 0, the only ones where features may be listed
+    /// ([`Schema::nonzeros_max`]).
+    fn given(&self) -> &[usize] {
+        &[]
+    }
 }
 
 /// What a column is read for, which decides the types it may have.

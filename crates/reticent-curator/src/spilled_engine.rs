@@ -10,7 +10,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::public_features::PublicFeatures;
@@ -23,7 +22,7 @@ use crate::memory_ceiling::MemoryCeiling;
 use crate::running_sum::RunningSum;
 use crate::scratch_blocks::{BlockShape, READ_AHEAD, ScratchBlocks};
 use crate::scratch_file::{ScratchError, ScratchFile};
-use crate::spilled_lattice::{LatticeRows, row_bytes};
+use crate::spilled_lattice::{LatticeRows, row_bytes, row_bytes_max};
 use crate::spilled_table::{SpilledTable, default_block_rows};
 
 /// A coded table on the disk with its latest lattice. Sums are those of [`crate::memory_engine::MemoryEngine`], integer for
@@ -117,11 +116,13 @@ pub fn check<'a>(
     }
     let threads = rayon::current_num_threads();
     let coding = reticent_core::encoding::Coding::of(schema);
-    let lattice = lattice_row_bytes_max(coding.columns().len()) * default_block_rows(&coding);
+    let lattice = row_bytes_max(&coding) * default_block_rows(&coding);
     // A block as it is read and as it is worked on, and the blocks that wait. A row of codes is never longer than its lattice row.
     let blocks = (2 * threads + READ_AHEAD) as u64 * 2 * lattice as u64;
     let sums = coordinates * (COORDINATE_BYTES.0 * threads as u64 + COORDINATE_BYTES.1);
-    let columns = schema.features().len() as u64 * COLUMN_BYTES;
+    // Only text has listed columns.
+    let listed = coding.listed().map_or(0, |listed| listed.features().len());
+    let columns = (schema.features().len() - listed) as u64 * COLUMN_BYTES;
     let needed = MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums).expect("the base is above zero");
     if ceiling < needed { Err(CannotSpill::TooLittle { ceiling, needed, threads }) } else { Ok(()) }
 }
@@ -150,20 +151,14 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
     }
 }
 
-/// Most bytes of a lattice row: without the zeros of wide blocks it is shorter.
-fn lattice_row_bytes_max(columns: usize) -> usize {
-    columns * size_of::<i16>() + size_of::<f32>() + size_of::<CodedLabel>()
-}
-
 impl SpilledEngine {
     /// Takes the table over, and room on the disk for its lattice.
     ///
     /// # Errors
     /// [`ScratchError`] when there is no room: before anything is paid.
     pub fn new(table: SpilledTable) -> Result<Self, ScratchError> {
-        let columns = table.coding().columns().len();
         let file = table.place().create()?;
-        file.reserve(table.rows() * lattice_row_bytes_max(columns) as u64)?;
+        file.reserve(table.rows() * row_bytes_max(table.coding()) as u64)?;
         Ok(Self { table, lattice: Mutex::new(Lattice::Room(file)) })
     }
 

@@ -1,7 +1,7 @@
 //! A block of lattice rows in memory, between its bytes in a scratch file and the kernel.
 
 use reticent_core::contribution::CodedLabel;
-use reticent_core::encoding::Encoding;
+use reticent_core::encoding::{Coding, Encoding};
 
 use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
@@ -12,8 +12,20 @@ use crate::source::CodedRows;
 pub(crate) fn row_bytes(encoding: &Encoding) -> usize {
     let step = if encoding.common_step().is_none() { size_of::<f32>() } else { 0 };
     let layout = encoding.layout();
-    let chosen = layout.wide_blocks() * (size_of::<u32>() + size_of::<i16>());
+    let chosen = layout.chosen() * (size_of::<u32>() + size_of::<i16>());
     layout.packed().len() * size_of::<i16>() + chosen + step + size_of::<CodedLabel>()
+}
+
+/// Most bytes of a lattice row under any encoding: without the zeros of wide blocks it is shorter.
+pub(crate) fn row_bytes_max(coding: &Coding) -> usize {
+    coordinate_bytes_max(coding) + size_of::<f32>() + size_of::<CodedLabel>()
+}
+
+/// Most bytes of the coordinates of a row.
+pub(crate) fn coordinate_bytes_max(coding: &Coding) -> usize {
+    let all = coding.columns().len();
+    let (placed, listed) = coding.listed().map_or((all, 0), |listed| (listed.first_column(), listed.most()));
+    placed * size_of::<i16>() + listed * (size_of::<u32>() + size_of::<i16>())
 }
 
 /// Lattice rows of a block, as they are read and written: private.
@@ -29,7 +41,7 @@ pub(crate) struct LatticeRows {
 impl LatticeRows {
     pub(crate) fn fetch(&mut self, encoding: &Encoding, bytes: &[u8]) {
         let rows = bytes.len() / row_bytes(encoding);
-        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().wide_blocks());
+        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().chosen());
         let mut rest = bytes;
         let mut part = |values: usize, size: usize| {
             let (part, after) = rest.split_at(rows * values * size);
@@ -76,7 +88,8 @@ impl LatticeRows {
                 labels: &self.labels,
             },
             chosen: ChosenCoordinates {
-                per_row: layout.wide_blocks(),
+                per_row: layout.chosen(),
+                has_list: layout.has_list(),
                 columns: &self.chosen_columns,
                 values: &self.chosen,
             },
@@ -87,8 +100,8 @@ impl LatticeRows {
     pub(crate) fn encode(&mut self, encoding: &Encoding, rows: CodedRows<'_>) {
         let count = rows.labels.len();
         self.packed.resize(count * encoding.layout().packed().len(), 0);
-        self.chosen_columns.resize(count * encoding.layout().wide_blocks(), 0);
-        self.chosen.resize(count * encoding.layout().wide_blocks(), 0);
+        self.chosen_columns.resize(count * encoding.layout().chosen(), 0);
+        self.chosen.resize(count * encoding.layout().chosen(), 0);
         self.labels.clear();
         self.labels.extend_from_slice(rows.labels);
         self.own_steps.resize(if encoding.common_step().is_some() { 0 } else { count }, 0.0);

@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::scratch_blocks::{BlockShape, ScratchBlocks, append, fetch};
 use crate::scratch_file::{Keystream, ScratchError, ScratchFile, ScratchPlace};
 use crate::source::{CodedRows, SourceError, TableSource};
+use crate::spilled_lattice::coordinate_bytes_max;
 use crate::table::code_label;
 
 /// All rows, coded by the schema, on the disk. Private: no `Debug`, no row access outside this crate.
@@ -76,7 +77,7 @@ impl SpilledTable {
         start: impl Fn() -> T + Sync,
         add: impl Fn(&mut T, u64, CodedRows<'_>) -> Result<(), ScratchError> + Sync,
     ) -> Result<Vec<T>, ScratchError> {
-        let slots = self.coding.slots();
+        let slots = self.coding.codes();
         let buffers = || (start(), Vec::<u16>::new(), Vec::<CodedLabel>::new());
         let totals = self.blocks.fold(buffers, |(total, codes, labels), block, bytes| {
             let rows = bytes.len() / row_bytes(slots);
@@ -134,7 +135,7 @@ impl SpilledTableWriter {
     /// [`ScratchError`] when the disk does not take it.
     pub fn push(&mut self, cells: &[Cell], label: Label) -> Result<(), ScratchError> {
         let mut codes = std::mem::take(&mut self.row);
-        codes.resize(self.coding.slots(), 0);
+        codes.resize(self.coding.codes(), 0);
         self.coding.encode_cells(cells, &mut codes);
         let appended = self.append(&codes, &[code_label(&self.target, label)]);
         self.row = codes;
@@ -143,7 +144,7 @@ impl SpilledTableWriter {
 
     /// Appends rows that are coded already: row after row, one code a slot and one label a row.
     fn append(&mut self, mut codes: &[u16], mut labels: &[CodedLabel]) -> Result<(), ScratchError> {
-        let slots = self.coding.slots();
+        let slots = self.coding.codes();
         assert_eq!(codes.len(), labels.len() * slots, "whole rows");
         while !labels.is_empty() {
             let rows = labels.len().min(self.block_rows - self.labels.len());
@@ -170,7 +171,7 @@ impl SpilledTableWriter {
             self.write_block()?;
         }
         let Self { coding, place, block_rows, file, keystream, .. } = self;
-        let shape = BlockShape { row_bytes: row_bytes(coding.slots()), block_rows };
+        let shape = BlockShape { row_bytes: row_bytes(coding.codes()), block_rows };
         Ok(SpilledTable { coding, place, blocks: ScratchBlocks::new(shape, rows, file, keystream) })
     }
 
@@ -179,7 +180,7 @@ impl SpilledTableWriter {
         append(&mut self.bytes, &self.codes, u16::to_le_bytes);
         append(&mut self.bytes, &self.labels, CodedLabel::to_le_bytes);
         self.keystream.apply(self.blocks, &mut self.bytes);
-        let block_bytes = row_bytes(self.coding.slots()) * self.block_rows;
+        let block_bytes = row_bytes(self.coding.codes()) * self.block_rows;
         self.file.write_at(self.blocks * block_bytes as u64, &self.bytes)?;
         self.codes.clear();
         self.labels.clear();
@@ -193,9 +194,9 @@ fn row_bytes(slots: usize) -> usize {
     slots * size_of::<u16>() + size_of::<CodedLabel>()
 }
 
-/// Rows of a block, by the encoded columns: public.
+/// Rows of a block, by the coordinates of a row: public.
 pub(crate) fn default_block_rows(coding: &Coding) -> usize {
     const ROWS: usize = 4096;
     const LATTICE_BYTES: usize = 1 << 20;
-    (LATTICE_BYTES / (coding.columns().len() * size_of::<i16>())).clamp(1, ROWS)
+    (LATTICE_BYTES / coordinate_bytes_max(coding)).clamp(1, ROWS)
 }

@@ -51,13 +51,13 @@ impl CodedTable {
     /// Makes room for rows; says whether there is any. An aborting allocation would print its size, and with it the number
     /// of rows.
     fn reserve(&mut self, rows: usize) -> bool {
-        self.codes.try_reserve(rows * self.coding.slots()).is_ok() && self.labels.try_reserve(rows).is_ok()
+        self.codes.try_reserve(rows * self.coding.codes()).is_ok() && self.labels.try_reserve(rows).is_ok()
     }
 
     /// Appends one row.
     pub fn push(&mut self, cells: &[Cell], label: Label) {
         let start = self.codes.len();
-        self.codes.resize(start + self.coding.slots(), 0);
+        self.codes.resize(start + self.coding.codes(), 0);
         self.coding.encode_cells(cells, &mut self.codes[start..]);
         self.labels.push(code_label(&self.target, label));
     }
@@ -80,7 +80,7 @@ impl CodedTable {
 
     /// Row after row.
     pub(crate) fn codes_of_rows(&self, rows: Range<usize>) -> &[u16] {
-        let slots = self.coding.slots();
+        let slots = self.coding.codes();
         &self.codes[rows.start * slots..rows.end * slots]
     }
 

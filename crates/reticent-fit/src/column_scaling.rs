@@ -6,11 +6,13 @@ use reticent_core::schema::Schema;
 /// How much room a rare category or a narrow number is given: see [`from_marginals`].
 const FLOOR: (f64, f64) = (0.003, 0.3);
 const FLOOR_SIGNAL: f64 = 14.0;
+/// Squared norm that the listed columns of a typical row are brought to: measured in `docs/methods/noisy-gd.md`.
+pub(crate) const LIST_SQUARE: f64 = 16.0;
 
 /// Columns by the schema's bounds alone, and the bound on a row's norm.
 ///
 /// ```text
-///   number 2 (u - 1/2), in [-1, 1]      category 1 - 1/K or -1/K      intercept 1, or 0 without one
+///   number 2 (u - 1/2), in [-1, 1]      category 1 - 1/K or -1/K      listed number u      intercept 1, or 0 without one
 /// ```
 /// Rows longer than the schema's `row_norm` are shortened to it; without one the bound is the longest row that the bounds
 /// allow.
@@ -30,6 +32,8 @@ pub fn from_bounds(schema: &Schema, intercept: bool) -> (Encoding, f64) {
             }
         }
     }
+    centre.resize(coding.columns().len(), 0.0);
+    scale.resize(coding.columns().len(), 1.0);
     clipped(schema, coding, centre, scale)
 }
 
@@ -61,6 +65,7 @@ fn clipped(schema: &Schema, coding: Coding, centre: Vec<f64>, scale: Vec<f64>) -
 ///   category:  f = projection to the simplex of W(.1) share + (1 - W) / K
 ///              centre f, scale sqrt(.2 + k) / sqrt(f + k) · (K - 1)^(-1/8), with one factor that leaves sum scale² v unchanged
 ///   k = 14 / (n mu), within [.003, .3]: rarer categories cannot be learned, and are not scaled up further
+///   listed numbers: centre 0, scale 4 / sqrt(s) with the typical squared norm s of a row's list
 /// ```
 /// Source: a heuristic, measured in `docs/methods/gram.md`; any scaling is valid.
 #[must_use]
@@ -102,6 +107,12 @@ pub fn from_marginals(coding: Coding, marginals: &[f64], noise: f64, rows: f64, 
     }
     let whole = (0.2 + kappa).sqrt() * if after > 0.0 { (before / after).sqrt() } else { 1.0 };
     scale[1..].iter_mut().for_each(|factor| *factor *= whole);
+    if let Some(listed) = coding.listed() {
+        let size = (0.5 + kept(0.3) * marginals[place] / rows).clamp(0.0, 1.0);
+        let columns = coding.columns().len();
+        centre.resize(columns, 0.0);
+        scale.resize(columns, (LIST_SQUARE / listed.typical_square(size)).sqrt());
+    }
     Encoding::new(coding, centre, scale, NormRule::OwnNorm)
 }
 

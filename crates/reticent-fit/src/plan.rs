@@ -216,6 +216,9 @@ pub fn public_of_schema(schema: &Schema) -> Vec<String> {
     if hashed > 0 {
         public.push(format!("number of hash buckets of {hashed} hashed feature{}", if hashed == 1 { "" } else { "s" }));
     }
+    if let Some(most) = schema.nonzeros_max() {
+        public.push(format!("of the values of a row that are not 0 the first {most} count (nonzeros_max)"));
+    }
     match schema.privacy().adjacency {
         Adjacency::AddRemove => {}
         Adjacency::Replace => public.push("the number of units: NOT protected under replace".to_owned()),

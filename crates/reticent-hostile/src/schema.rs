@@ -70,7 +70,7 @@ pub(crate) fn is_used(schema: &Schema) {
         let mut raw = vec![f64::NAN; columns];
         coding.raw_columns(&cells, &mut raw);
         assert!(raw.iter().all(|value| value.is_finite()), "columns are finite");
-        let mut codes = vec![0; coding.slots()];
+        let mut codes = vec![0; coding.codes()];
         coding.encode_cells(&cells, &mut codes);
         coding.expand(&codes, &mut raw);
         assert!(raw.iter().all(|value| (-1.0..=1.0).contains(value)), "columns are within their unit");

@@ -128,7 +128,7 @@ fn by_rows(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
         *rows += 1;
         if *rows <= unit.rows_max() || *unit == PrivacyUnit::Row {
             let start = codes.len();
-            codes.resize(start + coding.slots(), 0);
+            codes.resize(start + coding.codes(), 0);
             coding.encode_cells(row.cells, &mut codes[start..]);
             labels.push(code_of(&schema.target().kind, row.label));
         }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
-use reticent_core::schema::Schema;
+use reticent_core::schema::{LIBSVM_GROUP, Schema, TextFormat};
 
 /// Column of the privacy unit, where the unit is not the row.
 const UNIT: &str = "who";
@@ -59,21 +59,35 @@ impl Unit {
     pub const ALL: [Self; 2] = [Self::Row, Self::Column];
 }
 
-/// A schema of two numbers and a category, for the tables of this module.
+/// A schema of two numbers and a category, for the tables of this module: as delimited text.
 ///
 /// # Panics
 /// Never: the text is legal.
 #[must_use]
 pub fn schema(target: Target, unit: Unit, adjacency: Adjacency) -> Schema {
+    let features = "x0 = { bounds = [0, 10] }\nx1 = { bounds = [-1, 1], missing = 1 }\nk = ";
+    of_sections(target, (unit, UNIT), adjacency, "", features)
+}
+
+/// The same as libsvm text, with rows that list one of the two numbers.
+///
+/// # Panics
+/// Never: the text is legal.
+#[must_use]
+pub fn listed_schema(target: Target, unit: Unit, adjacency: Adjacency) -> Schema {
+    let table = "[table]\nformat = \"libsvm\"\nnonzeros_max = 1\n";
+    let features = "1 = { bounds = [0, 10] }\n2 = { bounds = [0, 1], missing = 1 }\n3 = ";
+    of_sections(target, (unit, LIBSVM_GROUP), adjacency, table, features)
+}
+
+fn of_sections(target: Target, unit: (Unit, &str), adjacency: Adjacency, table: &str, features: &str) -> Schema {
     let unit = match unit {
-        Unit::Row => "\"row\"".to_owned(),
-        Unit::Column => format!("{{ column = \"{UNIT}\", rows_max = {UNIT_ROWS} }}"),
+        (Unit::Row, _) => "\"row\"".to_owned(),
+        (Unit::Column, column) => format!("{{ column = \"{column}\", rows_max = {UNIT_ROWS} }}"),
     };
     let text = format!(
         "[privacy]\nunit = {unit}\nadjacency = \"{adjacency}\"\nrows = 40\nrows_max = 10000\n\
-         [target]\ncolumn = \"y\"\n{}\n\
-         [features]\nx0 = {{ bounds = [0, 10] }}\nx1 = {{ bounds = [-1, 1], missing = 1 }}\n\
-         k = {{ categories = [\"a\", \"b\", \"c\"] }}\n",
+         {table}[target]\ncolumn = \"y\"\n{}\n[features]\n{features}{{ categories = [\"a\", \"b\", \"c\"] }}\n",
         target.section()
     );
     Schema::from_text(&text).expect("the generated schema is legal")
@@ -101,13 +115,23 @@ pub struct RawPair {
 
 /// The text of a table.
 #[must_use]
-pub fn text(rows: &[RawRow]) -> String {
-    let mut text = format!("{UNIT},y,x0,x1,k\n");
+pub fn text(rows: &[RawRow], format: TextFormat) -> String {
+    let mut text = match format {
+        TextFormat::Delimited => format!("{UNIT},y,x0,x1,k\n"),
+        TextFormat::Libsvm => String::new(),
+    };
     for row in rows {
-        let mut fields = vec![row.unit.as_str(), row.label.as_str()];
-        fields.extend(row.features.iter().map(String::as_str));
-        fields.truncate(row.fields);
-        let line = fields.join(",");
+        let [x0, x1, k] = &row.features;
+        let line = match format {
+            TextFormat::Delimited => [&row.unit, &row.label, x0, x1, k].map(String::as_str)[..row.fields].join(","),
+            TextFormat::Libsvm => {
+                let (label, group) = (&row.label, format!("{LIBSVM_GROUP}:{}", row.unit));
+                let words = [group, label.clone(), format!("1:{x0}"), format!("2:{x1}"), format!("3:{k}")];
+                let [group, label, features @ ..] = &words;
+                let features = &features[..row.fields.saturating_sub(2)];
+                [&[label.clone(), group.clone()], features].concat().join(" ")
+            }
+        };
         (0..row.copies).for_each(|_| {
             text.push_str(&line);
             text.push('\n');

@@ -35,6 +35,34 @@ fn a_libsvm_file_is_fitted_scored_and_measured() {
     assert_snapshot!(folder.refuse(3, "schema draft table"), @r#"error: the first line of table does not look like a header: it has index:value pairs, as libsvm files do, whose schema has format = "libsvm" under [table]; say that the file has no header, or that its first line is one all the same"#);
 }
 
+/// Ten thousand words, of which a row has eight: rows list them without being told to.
+#[test]
+fn a_table_of_many_words_is_fitted_by_what_its_rows_list() {
+    let folder = Folder::new();
+    folder.write("schema.toml", LIBSVM.replace("1..40", "1..10000"));
+    let line = |row: usize| {
+        let class = row.is_multiple_of(3);
+        let words = (0..7).map(|word| format!(" {}:0.{}", 100 + (row * 37 + word * 1201) % 9000, 1 + word));
+        format!(
+            "{} {}:0.9{}\n",
+            if class { "+1" } else { "-1" },
+            if class { 3 } else { 9999 },
+            words.collect::<String>()
+        )
+    };
+    folder.write("table", (0..900).map(line).collect::<String>());
+    let plan = folder.succeed("plan --schema schema.toml --epsilon 1 --delta 1e-6");
+    assert!(plan.contains("of the values of a row that are not 0 the first 512 count (nonzeros_max)"), "{plan}");
+    // The folder of temporary files need not lie on a disk.
+    let on_disk = concat!(" --memory 400MiB --scratch ", env!("CARGO_TARGET_TMPDIR"));
+    for memory in ["", on_disk, " --coordinate-bits 8"] {
+        folder.succeed(&format!("{FIT}{memory}"));
+        let figures = json(&folder.succeed("evaluate --model model.json --data table --public --json"));
+        assert!(number(&figures["accuracy"]) > 0.95, "{memory}: {figures}");
+        folder.remove("model.json");
+    }
+}
+
 #[test]
 fn values_that_nobody_lists_are_hashed() {
     let folder = Folder::new();

@@ -409,10 +409,46 @@ fn what_a_libsvm_file_cannot_have_is_refused() {
         ("format = \"libsvm\"", "format = \"svm\"", "table.format: \"svm\" is not one of \"delimited\", \"libsvm\""),
         ("format = \"libsvm\"", "format = \"libsvm\"\ndelimiter = \" \"", "table.delimiter: goes with delimited text"),
         ("format = \"libsvm\"", "format = \"libsvm\"\nheader = false\ncolumns = [\"1\"]", "table.header: goes with"),
+        ("format = \"libsvm\"", "nonzeros_max = 3", "table.nonzeros_max: goes with format = \"libsvm\""),
+        ("format = \"libsvm\"", "format = \"libsvm\"\nnonzeros_max = 65537", "is 65537; write a number up to 65536"),
+        ("format = \"libsvm\"", "format = \"libsvm\"\nnonzeros_max = 5000000000", "table.nonzeros_max: is 4294967295"),
+        ("format = \"libsvm\"", "format = \"libsvm\"\nnonzeros_max = \"3\"", "write a whole number"),
     ] {
         let problems = Schema::from_text(&LIBSVM.replacen(old, new, 1)).expect_err(told).to_string();
         assert!(problems.contains(told), "{problems}");
     }
+}
+
+#[test]
+fn rows_of_many_features_list_them() {
+    let with = |table: &str, features: &str| {
+        let (start, _) = LIBSVM.split_once("[features]").expect("a section");
+        let start = start.replace("format = \"libsvm\"", &format!("format = \"libsvm\"\n{table}"));
+        Schema::from_text(&format!("{start}[features]\n{features}\n"))
+    };
+    let most = |table: &str, features: &str| with(table, features).expect("legal").nonzeros_max();
+    assert_eq!(most("", "\"1..1023\" = { bounds = [0, 1] }"), None);
+    assert_eq!(most("", "\"1..1024\" = { bounds = [0, 1] }"), Some(NONZEROS_MAX_DEFAULT));
+    assert_eq!(most("nonzeros_max = 0", "\"1..1024\" = { bounds = [0, 1] }"), None);
+    assert_eq!(most("nonzeros_max = 7", "3 = { bounds = [0, 1] }"), Some(7));
+    // What is not 0 where a row has nothing has a place in every row.
+    for other in ["bounds = [-1, 1]", "bounds = [0, 1000]", "categories = [1]", "hash_buckets = 2"] {
+        assert_eq!(most("", &format!("\"1..1024\" = {{ {other} }}")), None, "{other}");
+        let problems =
+            with("nonzeros_max = 7", &format!("3 = {{ {other} }}")).expect_err("nothing to list").to_string();
+        assert!(problems.contains("table.nonzeros_max: has nothing to list"), "{problems}");
+    }
+    let schema = with("nonzeros_max = 7", "\"1..3\" = { bounds = [0, 1] }").expect("legal");
+    let text = schema.to_text();
+    assert!(text.contains("format = \"libsvm\"\nnonzeros_max = 7\n"), "{text}");
+    assert_eq!(Schema::from_text(&text), Ok(schema.clone()));
+    let json = serde_json::to_string(&schema).expect("data");
+    assert_eq!(serde_json::from_str::<Schema>(&json).expect("the same"), schema);
+    let without = with("", "\"1..3\" = { bounds = [0, 1] }").expect("legal");
+    assert!(!serde_json::to_string(&without).expect("data").contains("nonzeros"));
+    let other = with("nonzeros_max = 8", "\"1..3\" = { bounds = [0, 1] }").expect("legal");
+    assert_ne!(schema.fingerprint(), without.fingerprint());
+    assert_ne!(schema.fingerprint(), other.fingerprint());
 }
 
 #[test]
@@ -538,6 +574,7 @@ fn any_schema() -> impl Strategy<Value = Schema> {
                     format: TextFormat::Delimited,
                     header,
                     columns: (named || !header).then(|| names.clone()),
+                    nonzeros_max: None,
                     delimiter,
                     missing,
                 },

@@ -246,7 +246,7 @@ impl TextReader {
     fn table(&mut self, root: &Section<'_>) -> TableFormat {
         let mut format = TableFormat::default();
         let Some(section) = self.optional_section(root, "table") else { return format };
-        self.refuse_unknown_keys(&section, &["format", "header", "columns", "delimiter", "missing"]);
+        self.refuse_unknown_keys(&section, &["format", "header", "columns", "nonzeros_max", "delimiter", "missing"]);
         if let Some(entry) = section.get("format")
             && let Some(name) = self.text(&section, entry)
         {
@@ -264,6 +264,11 @@ impl TextReader {
             if format.columns.is_none() {
                 self.stand_ins.insert("table.columns");
             }
+        }
+        if let Some(entry) = section.get("nonzeros_max") {
+            // Too many for its type are too many for a row.
+            let most = self.whole_number(&section, entry);
+            format.nonzeros_max = most.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
         }
         if let Some(entry) = section.get("header") {
             format.header = self.boolean(&section, entry).unwrap_or(true);
@@ -709,6 +714,9 @@ fn write_table(text: &mut String, table: &TableFormat) {
     text.push_str("\n[table]\n");
     if table.format != TextFormat::default() {
         push_line(text, format_args!("format = {}", toml_string(table.format.name())));
+    }
+    if let Some(most) = table.nonzeros_max {
+        push_line(text, format_args!("nonzeros_max = {most}"));
     }
     if !table.header {
         text.push_str("header = false\n");

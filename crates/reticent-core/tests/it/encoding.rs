@@ -3,12 +3,13 @@
 use proptest::prelude::*;
 use reticent_core::compact_row::CompactRowMut;
 use reticent_core::encoding::{COARSE_STEPS, CODE_MAX, Coding, Encoding, NormRule};
+use reticent_core::record::Cell;
 use reticent_testkit::generate::{self, GeneratedRow};
 
 const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
 
 fn codes(coding: &Coding, schema: &reticent_core::schema::Schema, row: &GeneratedRow) -> Vec<u16> {
-    let mut codes = vec![0; coding.slots()];
+    let mut codes = vec![0; coding.codes()];
     coding.encode_cells(&row.cells(schema), &mut codes);
     codes
 }
@@ -126,10 +127,10 @@ proptest! {
         let whole_step = encoding.encode_codes(&codes, &mut vec![0.0; columns], &mut whole);
 
         let layout = encoding.layout();
-        prop_assert_eq!(layout.wide_blocks(), is_centred.iter().filter(|centred| !**centred).count());
+        prop_assert_eq!(layout.chosen(), is_centred.iter().filter(|centred| !**centred).count());
         prop_assert_eq!(layout.columns(), columns);
         let (mut packed, mut places, mut chosen) =
-            (vec![0i16; layout.packed().len()], vec![0u32; layout.wide_blocks()], vec![0i16; layout.wide_blocks()]);
+            (vec![0i16; layout.packed().len()], vec![0u32; layout.chosen()], vec![0i16; layout.chosen()]);
         let mut scratch = vec![0.0; packed.len() + chosen.len()];
         let row = CompactRowMut { packed: &mut packed, chosen_columns: &mut places, chosen: &mut chosen };
         let step = encoding.encode_compact(&codes, &mut scratch, row);
@@ -138,6 +139,51 @@ proptest! {
         pairs.for_each(|(column, value)| found[*column as usize] = *value);
         prop_assert_eq!((found, step.to_bits()), (whole, whole_step.to_bits()));
     }
+}
+
+/// A table whose rows list numbers, between features that have slots.
+fn listing(nonzeros_max: u32) -> Coding {
+    let text = format!(
+        "[privacy]\n{PRIVACY}\n[table]\nformat = \"libsvm\"\nnonzeros_max = {nonzeros_max}\n[target]\ncolumn = \"y\"\n\
+         classes = [0, 1]\n[features]\n1 = {{ bounds = [0, 8] }}\n2 = {{ bounds = [-1, 1] }}\n3 = {{ bounds = [0, 2] }}\n\
+         4 = {{ categories = [1, 2] }}\n5 = {{ bounds = [0, 4000] }}\n\"6..8\" = {{ bounds = [0, 4000], log = false }}\n"
+    );
+    Coding::of(&reticent_core::schema::Schema::from_text(&text).unwrap_or_else(|problems| panic!("{problems}")))
+}
+
+/// Features of the listed columns and their upper bounds: those from 0 on without a log column.
+const LISTED: [(usize, f64); 5] = [(0, 8.0), (2, 2.0), (5, 4000.0), (6, 4000.0), (7, 4000.0)];
+
+fn cells_of(numbers: [f64; 8]) -> Vec<Cell> {
+    let cell = |(feature, number): (usize, f64)| {
+        if feature == 3 { Cell::Category(number as u32) } else { Cell::Number(number) }
+    };
+    numbers.into_iter().enumerate().map(cell).collect()
+}
+
+#[test]
+fn listed_columns_come_last_and_have_their_own_names() {
+    let coding = listing(2);
+    let names = ["(intercept)", "2", "4=other", "4=1", "4=2", "5", "symlog(5)", "1", "3", "6", "7", "8"];
+    assert_eq!(coding.column_names(), names);
+    let listed = coding.listed().expect("declared");
+    assert_eq!((listed.first_column(), listed.most()), (7, 2));
+    assert_eq!(listed.features(), LISTED.map(|(feature, _)| feature));
+    assert_eq!((coding.slots(), coding.codes()), (4, 4 + 1 + 3 * 2));
+    // More than there are is as many as there are.
+    assert_eq!(listing(60_000).listed().expect("declared").most(), 5);
+    // Without the others, the longest row has the intercept and two of the largest.
+    let mut scale = vec![0.0; 12];
+    (scale[0], scale[7], scale[9], scale[11]) = (1.0, 2.0, 3.0, 1.5);
+    assert!((Encoding::largest_norm(&coding, &[0.0; 12], &scale) - 14f64.sqrt()).abs() < 1e-12);
+}
+
+#[test]
+#[should_panic(expected = "what a row does not list is 0")]
+fn a_listed_column_has_no_centre() {
+    let mut centre = vec![0.0; 12];
+    centre[8] = 0.1;
+    let _ = Encoding::new(listing(2), centre, vec![1.0; 12], NormRule::OwnNorm);
 }
 
 #[test]
@@ -201,4 +247,74 @@ fn a_coarse_row_that_rounding_would_take_past_the_bound_is_truncated() {
     let mut features = [0i16; 11];
     encoding.encode_codes(&[CODE_MAX; 10], &mut [0.0; 11], &mut features);
     assert_eq!(features, [9728; 11]);
+}
+
+proptest! {
+    #[test]
+    fn a_row_lists_its_first_numbers_that_are_not_zero(
+        numbers in prop::array::uniform8(prop_oneof![3 => Just(0.0), 2 => 0.0..1.0f64, 1 => Just(1.0)]),
+        category in 0..=2u32,
+        most in 1..=6u32,
+        scale in prop::collection::vec(-3.0f64..3.0, 12),
+        norm in prop_oneof![Just(NormRule::OwnNorm), (0.01f64..20.0).prop_map(NormRule::Clip)],
+        is_coarse: bool,
+    ) {
+        let coding = listing(most);
+        let mut numbers = numbers;
+        LISTED.iter().for_each(|(feature, high)| numbers[*feature] *= high);
+        numbers[3] = f64::from(category);
+        let cells = cells_of(numbers);
+        let mut codes = vec![u16::MAX; coding.codes()];
+        coding.encode_cells(&cells, &mut codes);
+
+        // The same row without a list: what counts of it is written down one by one.
+        let code = |(feature, high): &(usize, f64)| (numbers[*feature] / high * f64::from(CODE_MAX) + 0.5) as u16;
+        let mut room = most;
+        let expected: Vec<u16> = LISTED
+            .iter()
+            .map(code)
+            .map(|code| {
+                let counts = code > 0 && room > 0;
+                room -= u32::from(counts);
+                if counts { code } else { 0 }
+            })
+            .collect();
+        let mut columns = vec![f64::NAN; 12];
+        coding.expand(&codes, &mut columns);
+        let in_unit: Vec<f64> = expected.iter().map(|code| f64::from(*code) / f64::from(CODE_MAX)).collect();
+        prop_assert_eq!(&columns[7..], &in_unit[..]);
+        // A model scores every number that a row has.
+        let mut raw = vec![f64::NAN; 12];
+        coding.raw_columns(&cells, &mut raw);
+        prop_assert_eq!(&raw[7..], &LISTED.map(|(feature, _)| numbers[feature])[..]);
+
+        // The size is a number among the marginals, from 0 for the shortest to 1 for the longest.
+        let (slots, list) = coding.slots_and_list(&codes);
+        prop_assert_eq!(slots.len(), 4);
+        let square: u64 = expected.iter().map(|code| u64::from(*code).pow(2)).sum();
+        let size = f64::from(list[0]) / f64::from(CODE_MAX);
+        if square < 1 << 15 {
+            prop_assert_eq!(list[0], 0);
+        } else {
+            prop_assert!(((square as f64).log2() - (15.0 + 32.0 * size)).abs() < 0.09);
+        }
+
+        let mut centre = vec![0.25; 12];
+        centre[7..].fill(0.0);
+        let encoding = Encoding::new(coding, centre, scale, norm).coarse(is_coarse);
+        let mut whole = vec![0i16; 12];
+        let whole_step = encoding.encode_codes(&codes, &mut [0.0; 12], &mut whole);
+        let layout = encoding.layout();
+        prop_assert_eq!((layout.packed(), layout.chosen(), layout.columns()), (&[0, 1, 2, 3, 4, 5, 6][..], most.min(5) as usize, 12));
+        let (mut packed, mut places, mut chosen) = ([0i16; 7], vec![0u32; layout.chosen()], vec![0i16; layout.chosen()]);
+        let row = CompactRowMut { packed: &mut packed, chosen_columns: &mut places, chosen: &mut chosen };
+        let step = encoding.encode_compact(&codes, &mut vec![0.0; 7 + layout.chosen()], row);
+        let mut found = vec![0i16; 12];
+        found[..7].copy_from_slice(&packed);
+        places.iter().zip(&chosen).for_each(|(column, value)| found[*column as usize] += value);
+        prop_assert_eq!((found, step.to_bits()), (whole, whole_step.to_bits()));
+        // Ascending as far as they are used, and zeros after that: kernels stop there.
+        let ascending = places.windows(2).position(|pair| pair[1] <= pair[0]).map_or(places.len(), |last| last + 1);
+        prop_assert!(chosen[ascending..].iter().all(|value| *value == 0));
+    }
 }

@@ -7,7 +7,7 @@ use reticent_core::encoding::Encoding;
 pub struct LatticeRowsMut<'a> {
     /// One coordinate a packed column.
     pub packed: &'a mut [i16],
-    /// One column a wide block.
+    /// One column a chosen coordinate.
     pub chosen_columns: &'a mut [u32],
     /// The coordinates there.
     pub chosen: &'a mut [i16],
@@ -27,8 +27,8 @@ impl EncodePass<'_> {
     #[inline(always)]
     fn run(&self, into: LatticeRowsMut<'_>) {
         let LatticeRowsMut { packed, chosen_columns, chosen, own_steps } = into;
-        let (layout, slots) = (self.encoding.layout(), self.encoding.coding().slots());
-        let (columns, blocks) = (layout.packed().len(), layout.wide_blocks());
+        let (layout, slots) = (self.encoding.layout(), self.encoding.coding().codes());
+        let (columns, blocks) = (layout.packed().len(), layout.chosen());
         let mut scratch = vec![0.0; columns + blocks];
         for (row, packed) in packed.chunks_exact_mut(columns).enumerate() {
             let of_row = row * blocks..(row + 1) * blocks;

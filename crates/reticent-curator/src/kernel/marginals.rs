@@ -1,13 +1,16 @@
 //! Class counts, category counts and two moments of every number, from the codes of rows.
 
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, class_of};
-use reticent_core::encoding::{CODE_MAX, SlotKind};
+use reticent_core::encoding::{CODE_MAX, Coding, SlotKind};
 use reticent_core::query::COUNT_STEP;
 
-/// Which places of the totals belong to which slot of a row's codes.
+/// Which places of the totals belong to which of a row's codes.
 pub struct MarginalPlaces {
     classes: u32,
+    /// Codes that are asked for, the first of a row.
     slots: usize,
+    /// All codes of a row.
+    codes: usize,
     /// Slot and place of the first moment; the second is next to it.
     numbers: Vec<(usize, usize)>,
     /// Slot, place of the first category, and their number.
@@ -16,12 +19,14 @@ pub struct MarginalPlaces {
 }
 
 impl MarginalPlaces {
-    /// The places that [`reticent_core::query::Map::Marginals`] describes.
+    /// The places that [`reticent_core::query::Map::Marginals`] describes, of rows of this coding; without one, those of a class
+    /// count, which needs no codes.
     #[must_use]
-    pub fn new(classes: u32, slots: impl Iterator<Item = SlotKind>) -> Self {
+    pub fn new(classes: u32, coding: Option<&Coding>) -> Self {
         let totals = classes.max(1) as usize;
-        let mut places = Self { classes, slots: 0, numbers: Vec::new(), blocks: Vec::new(), totals };
-        for kind in slots {
+        let codes = coding.map_or(0, Coding::codes);
+        let mut places = Self { classes, slots: 0, codes, numbers: Vec::new(), blocks: Vec::new(), totals };
+        for kind in coding.into_iter().flat_map(Coding::marginal_kinds) {
             match kind {
                 SlotKind::Numeric => {
                     places.numbers.push((places.slots, places.totals));
@@ -39,8 +44,8 @@ impl MarginalPlaces {
 
     /// Codes of a row.
     #[must_use]
-    pub fn slots(&self) -> usize {
-        self.slots
+    pub fn codes(&self) -> usize {
+        self.codes
     }
 
     /// Coordinates of the sum.
@@ -78,7 +83,7 @@ impl MarginalPass<'_> {
                 let row = part * ROWS_MAX + row;
                 let Some(class) = places.class(*label) else { continue };
                 totals[class] += COUNT_STEP;
-                let codes = &self.codes[row * slots..(row + 1) * slots];
+                let codes = &self.codes[row * places.codes..][..slots];
                 // Slots of categories are added up, too, and not looked at: one loop without a branch.
                 for ([first, second], code) in sums.iter_mut().zip(codes) {
                     let moments = moments(*code);

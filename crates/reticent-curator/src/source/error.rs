@@ -25,6 +25,16 @@ pub enum SourceError {
         /// What was to be read.
         path: PathBuf,
     },
+    /// A typed table under a schema for rows that list their values.
+    #[error(
+        "{} is a Parquet file, whose rows have every value in its place, but the schema says that rows list those that are not \
+         0; write nonzeros_max = 0 under [table] in the schema, or give the table as libsvm text",
+        path.display()
+    )]
+    RowsWithoutLists {
+        /// What was to be read.
+        path: PathBuf,
+    },
     /// The operating system refused.
     #[error("cannot read {}: {source}; check that the file can be read and that its disk is in order", path.display())]
     Io {
@@ -214,6 +224,7 @@ impl SourceError {
         match self {
             Self::NotFound { .. } | Self::Directory { .. } | Self::Io { .. } | Self::OutOfMemory => true,
             Self::Empty { .. }
+            | Self::RowsWithoutLists { .. }
             | Self::HeaderTooLong { .. }
             | Self::NotTheHeader { .. }
             | Self::MissingColumn { .. }

@@ -26,6 +26,29 @@ pub(crate) struct LibsvmTable {
     slots: Slots,
 }
 
+/// Where in a line the value of each slot is, if it is there. A line may name few of a million slots.
+struct Values {
+    places: Vec<Option<Range<usize>>>,
+    /// The slots that are there, in the line's order; none twice.
+    given: Vec<usize>,
+}
+
+impl Values {
+    fn new(slots: usize) -> Self {
+        Self { places: vec![None; slots], given: Vec::new() }
+    }
+
+    fn clear(&mut self) {
+        self.given.drain(..).for_each(|slot| self.places[slot] = None);
+    }
+
+    fn set(&mut self, slot: usize, place: Range<usize>) {
+        if self.places[slot].replace(place).is_none() {
+            self.given.push(slot);
+        }
+    }
+}
+
 /// Where in a line each slot of a row is found.
 struct Slots {
     /// By index.
@@ -71,7 +94,7 @@ impl LibsvmTable {
         mut self,
         mut visit: impl FnMut(&LibsvmRow<'_>, u64) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let (mut line, mut values) = (Vec::new(), vec![None; self.slots.count]);
+        let (mut line, mut values) = (Vec::new(), Values::new(self.slots.count));
         let mut is_first = true;
         while read_line(&mut self.stream, &mut line)? {
             if std::mem::take(&mut is_first) && line.starts_with(BYTE_ORDER_MARK) {
@@ -108,8 +131,8 @@ fn read_line(stream: &mut ByteStream, line: &mut Vec<u8>) -> Result<bool, Source
 
 impl Slots {
     /// Finds the values of a line; false when it is not a row.
-    fn find(&self, line: &[u8], values: &mut [Option<Range<usize>>]) -> bool {
-        values.fill(None);
+    fn find(&self, line: &[u8], values: &mut Values) -> bool {
+        values.clear();
         let line = &line[..line.iter().position(|byte| *byte == b'#').unwrap_or(line.len())];
         let mut is_row = false;
         let mut start = 0;
@@ -122,15 +145,15 @@ impl Slots {
             let is_first = !std::mem::replace(&mut is_row, true);
             let Some(colon) = word.iter().position(|byte| *byte == b':') else {
                 if let (true, Some(slot)) = (is_first, self.label) {
-                    values[slot] = Some(place..place + word.len());
+                    values.set(slot, place..place + word.len());
                 }
                 continue;
             };
-            let value = Some(place + colon + 1..place + word.len());
+            let value = place + colon + 1..place + word.len();
             if word[..colon] == *LIBSVM_GROUP.as_bytes() {
-                self.groups.iter().for_each(|slot| values[*slot] = value.clone());
+                self.groups.iter().for_each(|slot| values.set(*slot, value.clone()));
             } else if let Some(slot) = index(&word[..colon]).and_then(|index| self.features.get(&index)) {
-                values[*slot] = value;
+                values.set(*slot, value);
             }
         }
         is_row
@@ -146,17 +169,20 @@ fn index(text: &[u8]) -> Option<u64> {
 /// One line as the slots of a row: private.
 pub(crate) struct LibsvmRow<'a> {
     line: &'a [u8],
-    /// Where the value of each slot is, if it is there.
-    values: &'a [Option<Range<usize>>],
+    values: &'a Values,
     slots: &'a Slots,
 }
 
 impl RawRow for LibsvmRow<'_> {
     fn value(&self, slot: usize) -> RawValue<'_> {
-        match &self.values[slot] {
+        match &self.values.places[slot] {
             Some(place) => RawValue::Text(&self.line[place.clone()]),
             None if self.slots.label == Some(slot) || self.slots.groups.contains(&slot) => RawValue::Missing,
             None => RawValue::Number(0.0),
         }
+    }
+
+    fn given(&self) -> &[usize] {
+        &self.values.given
     }
 }

@@ -22,6 +22,10 @@ pub(super) struct RowCoder {
     target_kind: TargetKind,
     /// First slot of each feature, and their number.
     first_slots: Vec<usize>,
+    /// Features with slots, ascending.
+    with_slots: Vec<usize>,
+    /// The place of each feature among the listed columns; empty where there are none.
+    listed_places: Vec<Option<usize>>,
 }
 
 /// Slots that are a number's place between its bounds, as one loop over all slots. Slots of other kinds get code 0 from
@@ -44,8 +48,15 @@ impl RowCoder {
         // The slots of a feature are neighbours, in the order of the features.
         coding.slot_maps().for_each(|map| first_slots[map.feature() + 1] += 1);
         (1..first_slots.len()).for_each(|feature| first_slots[feature] += first_slots[feature - 1]);
+        let with_slots = (0..readers.features.len()).filter(|at| first_slots[*at] < first_slots[at + 1]).collect();
+        let mut listed_places = Vec::new();
+        if let Some(listed) = coding.listed() {
+            listed_places.resize(readers.features.len(), None);
+            listed.features().iter().enumerate().for_each(|(place, feature)| listed_places[*feature] = Some(place));
+        }
         let linear = LinearSlots::of(&coding, &readers.features, &first_slots);
-        Self { coding, readers, linear, target_kind: schema.target().kind.clone(), first_slots }
+        let target_kind = schema.target().kind.clone();
+        Self { coding, readers, linear, target_kind, first_slots, with_slots, listed_places }
     }
 
     /// The slots of a feature; beyond the last feature, none after the last slot.
@@ -57,11 +68,23 @@ impl RowCoder {
     /// Codes one row that is read value by value.
     pub(super) fn code_row(&self, raw: &impl RawRow, batch: &mut CodedBatch) {
         let start = batch.codes.len();
-        batch.codes.resize(start + self.coding.slots(), 0);
+        batch.codes.resize(start + self.coding.codes(), 0);
         let codes = &mut batch.codes[start..];
-        for (feature, reader) in self.readers.features.iter().enumerate() {
-            let cell = reader.cell(raw.value(feature));
-            self.slots_of(feature).for_each(|slot| codes[slot] = self.coding.slot_code(slot, &cell));
+        let cell = |feature: usize| self.readers.features[feature].cell(raw.value(feature));
+        for feature in &self.with_slots {
+            let cell = cell(*feature);
+            self.slots_of(*feature).for_each(|slot| codes[slot] = self.coding.slot_code(slot, &cell));
+        }
+        if let Some(listed) = self.coding.listed() {
+            let place = |feature: &usize| Some((self.listed_places.get(*feature).copied().flatten()?, *feature));
+            let mut numbers: Vec<(usize, u16)> = raw
+                .given()
+                .iter()
+                .filter_map(place)
+                .map(|(place, feature)| (place, listed.code(place, &cell(feature))))
+                .collect();
+            numbers.sort_unstable();
+            listed.write(numbers.into_iter(), &mut codes[self.linear.features.len()..]);
         }
         let (label, key) = self.readers.label_and_key(raw);
         batch.push(self.code_label(label), key);

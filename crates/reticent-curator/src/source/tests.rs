@@ -56,7 +56,7 @@ fn reference(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
         *rows += 1;
         if *rows <= schema.privacy().unit.rows_max() || schema.privacy().unit == PrivacyUnit::Row {
             let start = codes.len();
-            codes.resize(start + coding.slots(), 0);
+            codes.resize(start + coding.codes(), 0);
             coding.encode_cells(row.cells, &mut codes[start..]);
             labels.push(code_label(&schema.target().kind, row.label));
         }
@@ -70,7 +70,7 @@ fn in_blocks(path: &Path, schema: &Schema, sizes: (usize, usize), threads: usize
     let Table::Csv(table) = source.table else { panic!("a text") };
     let (cutter, delimiter, columns) = table.into_records();
     let mut cap = super::UnitCap::new(&schema.privacy().unit);
-    let slots = Coding::of(schema).slots();
+    let slots = Coding::of(schema).codes();
     let coder = TextCoder::new(RowCoder::new(schema, source.assembler.readers), delimiter, columns);
     let (mut codes, mut labels) = (Vec::new(), Vec::new());
     let coding = TextCoding { coder: &coder, threads };
@@ -151,7 +151,7 @@ fn columns_and_threads_change_no_code() {
                 let source = TableSource::open(file.path(), &schema, Need::FeaturesAndTarget).expect("opens");
                 let Table::Parquet(table) = source.table else { panic!("a Parquet table") };
                 let coder = RowCoder::new(&schema, source.assembler.readers);
-                let (slots, mut cap) = (coder.coding.slots(), super::UnitCap::new(&schema.privacy().unit));
+                let (slots, mut cap) = (coder.coding.codes(), super::UnitCap::new(&schema.privacy().unit));
                 let (mut codes, mut labels) = (Vec::new(), Vec::new());
                 code_columns(&table, &coder, threads, &mut |batch| -> Result<(), SourceError> {
                     cap.apply(slots, batch)?;

@@ -65,9 +65,11 @@ fn tables() -> impl Strategy<Value = Table> {
 
 fn marginals_by_reference(table: &Table, classes: u32) -> Vec<i64> {
     let coding = table.coding();
-    let (numeric, categorical) = coding.numeric_and_categorical_slots();
-    let categories = table.features.iter().flatten().map(|categories| u32::from(*categories)).sum();
-    let map = Map::Marginals { classes, numeric: numeric as u32, categorical: categorical as u32, categories };
+    let blocks: Vec<u32> = table.features.iter().flatten().map(|categories| u32::from(*categories)).collect();
+    let (categorical, categories) = (blocks.len() as u32, blocks.iter().sum());
+    let numeric = table.features.len() as u32 - categorical;
+    let map = Map::Marginals { classes, numeric, categorical, categories };
+    assert_eq!(map, Map::marginals(classes, &coding));
     let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
     let encoding = Arc::new(Encoding::plain(coding, NormRule::OwnNorm));
     let query = SumQuery::new(shape, encoding, PassWeights::none()).expect("columns fit");
@@ -79,7 +81,7 @@ fn marginals_by_reference(table: &Table, classes: u32) -> Vec<i64> {
 }
 
 fn marginals(instructions: Instructions, table: &Table, classes: u32) -> Vec<i64> {
-    let places = MarginalPlaces::new(classes, table.coding().slot_kinds());
+    let places = MarginalPlaces::new(classes, Some(&table.coding()));
     let mut totals = vec![0; marginals_by_reference(table, classes).len()];
     add_marginals(instructions, &places, &table.codes, &table.labels, &mut totals);
     totals
@@ -118,8 +120,8 @@ proptest! {
         let (layout, rows) = (encoding.layout(), table.labels.len());
         for instructions in Instructions::available() {
             let mut packed = vec![0i16; rows * layout.packed().len()];
-            let mut chosen_columns = vec![0u32; rows * layout.wide_blocks()];
-            let mut chosen = vec![0i16; rows * layout.wide_blocks()];
+            let mut chosen_columns = vec![0u32; rows * layout.chosen()];
+            let mut chosen = vec![0i16; rows * layout.chosen()];
             let mut own_steps = vec![0f32; if encoding.common_step().is_some() { 0 } else { rows }];
             let into = LatticeRowsMut {
                 packed: &mut packed,
@@ -134,7 +136,7 @@ proptest! {
                 let mut found = vec![0i16; layout.columns()];
                 let values = &packed[row * layout.packed().len()..];
                 layout.packed().iter().zip(values).for_each(|(column, value)| found[*column as usize] = *value);
-                let of_row = row * layout.wide_blocks()..(row + 1) * layout.wide_blocks();
+                let of_row = row * layout.chosen()..(row + 1) * layout.chosen();
                 let pairs = chosen_columns[of_row.clone()].iter().zip(&chosen[of_row]);
                 pairs.for_each(|(column, value)| found[*column as usize] = *value);
                 prop_assert_eq!(&found, &whole, "{}, row {}", instructions.name(), row);

@@ -88,7 +88,8 @@ impl Rows {
                 labels: &self.labels,
             },
             chosen: ChosenCoordinates {
-                per_row: layout.wide_blocks(),
+                per_row: layout.chosen(),
+                has_list: layout.has_list(),
                 columns: &self.chosen_columns,
                 values: &self.chosen,
             },
@@ -283,7 +284,7 @@ fn full_scale_rows_do_not_overflow_a_lane() {
             features[place..].iter_mut().step_by(columns).for_each(|feature| *feature = row_sign * 32767);
             let labels = vec![i16::from(slope_sign < 0); rows];
             let packed = LatticeBlock { columns, features: &features, steps: Steps::Common(1.0), labels: &labels };
-            let chosen = ChosenCoordinates { per_row: 0, columns: &[], values: &[] };
+            let chosen = ChosenCoordinates { per_row: 0, has_list: false, columns: &[], values: &[] };
             let block = CompactBlock { layout: encoding.layout(), packed, chosen };
             let rule = GradientRule { loss: Loss::Logistic, clip: None };
             for instructions in Instructions::available() {

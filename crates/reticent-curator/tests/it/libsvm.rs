@@ -137,3 +137,62 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 }
+
+/// Five numbers that rows list, between features that they do not, and the group.
+fn listing(most: u32) -> Schema {
+    let text = format!(
+        "[privacy]\nunit = {UNIT}\nadjacency = \"add-remove\"\n[table]\nformat = \"libsvm\"\nnonzeros_max = {most}\n[target]\n\
+         column = \"label\"\n{CLASSES}\n[features]\n9 = {{ bounds = [0, 4] }}\n2 = {{ bounds = [-4, 4] }}\n\
+         \"3..5\" = {{ bounds = [0, 2], missing = 1 }}\n1 = {{ categories = [1] }}\n7 = {{ bounds = [0, 4] }}\n"
+    );
+    Schema::from_text(&text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[test]
+fn a_parquet_table_has_no_lists() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("table.parquet");
+    fs::write(&path, "PAR1 and so on PAR1").expect("written");
+    let error = TableSource::open(&path, &listing(2), Need::Features).err().expect("has no lists").to_string();
+    assert!(error.contains("is a Parquet file") && error.contains("nonzeros_max = 0"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn listed_values_are_coded_as_their_cells(
+        rows in prop::collection::vec(
+            prop::collection::vec((prop::sample::select(vec!["9", "2", "3", "4", "5", "1", "7", "6", "x"]),
+                prop::sample::select(vec!["0", "1", "2", "0.5", "-3.25", "1e9", "nan", "", "0.00001"])), 0..12),
+            0..30,
+        ),
+        most in 1..7u32,
+    ) {
+        let schema = listing(most);
+        let coding = Coding::of(&schema);
+        let mut text = String::new();
+        for (place, row) in rows.iter().enumerate() {
+            let pairs: Vec<String> = row.iter().map(|(index, value)| format!("{index}:{value}")).collect();
+            text.push_str(&format!("1 qid:{} {}\n", place / 3, pairs.join(" ")));
+        }
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("table.svm");
+        fs::write(&path, text).expect("written");
+        let (mut expected, mut row_of_unit) = (Vec::new(), 0);
+        let source = TableSource::open(&path, &schema, Need::FeaturesAndTarget).expect("a table");
+        let read = source.for_each_row(&mut |_| {}, &mut |row| {
+            // The first two of each unit count.
+            if row_of_unit % 3 < 2 {
+                let start = expected.len();
+                expected.resize(start + coding.codes(), 0);
+                coding.encode_cells(row.cells, &mut expected[start..]);
+            }
+            row_of_unit += 1;
+        });
+        read.expect("a whole file");
+        let (codes, labels) = coded(&path, &schema);
+        prop_assert_eq!(codes.len(), labels.len() * coding.codes());
+        prop_assert_eq!(codes, expected);
+    }
+}

@@ -1,6 +1,7 @@
 //! Integration tests of the crate that sees rows.
 
 mod coded_rows;
+mod compact_rows;
 mod draft;
 mod kernel;
 mod label_measure;
@@ -11,4 +12,3 @@ mod minimum;
 mod party_votes;
 mod source;
 mod spilled_engine;
-mod wide_blocks;

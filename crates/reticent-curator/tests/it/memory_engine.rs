@@ -81,7 +81,7 @@ fn sum(engine: &MemoryEngine, query: &SumQuery) -> Vec<i128> {
 /// One row by the scalar reference alone.
 fn alone(schema: &Schema, row: &GeneratedRow, query: &SumQuery) -> Vec<i128> {
     let coding = Coding::of(schema);
-    let mut codes = vec![0; coding.slots()];
+    let mut codes = vec![0; coding.codes()];
     coding.encode_cells(&row.cells(schema), &mut codes);
     let mut features = [0i16; COLUMNS];
     let encoding = query.encoding().expect("asked of a table");

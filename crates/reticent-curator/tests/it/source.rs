@@ -102,7 +102,7 @@ fn row_by_row(path: &Path, schema: &Schema, need: Need) -> Result<(Vec<String>, 
         words.extend(row.unit.map(|unit| String::from_utf8_lossy(unit).into_owned()));
         rows.push(words.join(" "));
         let start = codes.len();
-        codes.resize(start + coding.slots(), 0);
+        codes.resize(start + coding.codes(), 0);
         coding.encode_cells(row.cells, &mut codes[start..]);
         labels.push(match row.label {
             Label::Class(class) => i16::try_from(class).expect("two classes"),

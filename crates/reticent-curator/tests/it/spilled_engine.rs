@@ -182,4 +182,11 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
     let gram = QueryShape::new(gram, PrivacyUnit::Row, 100).expect("below 2^20 products");
     assert!(matches!(check(needed, &schema, [&gram]), Err(CannotSpill::TooLittle { .. })));
     assert!(matches!(check(needed, &generate::schema(3000, 0, PRIVACY), []), Err(CannotSpill::TooLittle { .. })));
+    // Rows that list their values are as long as their lists.
+    let listed = format!(
+        "[privacy]\n{PRIVACY}\n[table]\nformat = \"libsvm\"\nnonzeros_max = 100\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+         [features]\n\"1..100000\" = {{ bounds = [0, 1] }}\n"
+    );
+    let listed = Schema::from_text(&listed).expect("legal");
+    assert_eq!(check(ceiling("128MiB"), &listed, []), Ok(()));
 }

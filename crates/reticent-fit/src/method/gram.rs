@@ -124,13 +124,7 @@ fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) 
     if norm_bound.is_none() {
         let share = left.share_down(NonZeroU32::new(MARGINAL_SHARE).expect("a constant above zero"));
         left = left.checked_sub(share).expect("a share is at most the whole");
-        let (numeric, categorical) = encoding.coding().numeric_and_categorical_slots();
-        let map = Map::Marginals {
-            classes: 0,
-            numeric: numeric as u32,
-            categorical: categorical as u32,
-            categories: (columns - 1 - numeric) as u32,
-        };
+        let map = Map::marginals(0, encoding.coding());
         releases.push(release("marginals", map, share)?);
     }
     let target = if norm_bound.is_none() { ProductTarget::NumberOverNorm } else { ProductTarget::Number };

@@ -164,14 +164,7 @@ impl Checked {
     }
 
     fn marginals_map(&self) -> Map {
-        let (numeric, categorical) = self.coding.numeric_and_categorical_slots();
-        let categories = self.coding.columns().len() - 1 - numeric;
-        Map::Marginals {
-            classes: self.classes,
-            numeric: numeric as u32,
-            categorical: categorical as u32,
-            categories: categories as u32,
-        }
+        Map::marginals(self.classes, &self.coding)
     }
 
     /// Number of linear scores of a row.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use reticent_core::encoding::{Coding, Column, Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
+use reticent_core::listed_columns::ListedColumns;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{GRADIENT_NORM_MAX, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};
@@ -290,11 +291,14 @@ pub(super) fn declared_rows(method: &'static str, schema: &Schema) -> Result<f64
 /// or the largest norm that such a row can have, at which nothing is clipped.
 pub(super) fn encoding(schema: &Schema) -> (Encoding, f64) {
     let coding = Coding::of(schema);
-    let shape = |column: &Column| match column {
+    let first_listed = coding.listed().map_or(coding.columns().len(), ListedColumns::first_column);
+    let shape = |(place, column): (usize, &Column)| match column {
         Column::Intercept | Column::Category { .. } => (0.0, 1.0),
-        Column::Linear { .. } | Column::SymLog { .. } => (0.5, 2.0),
+        Column::Linear { .. } | Column::SymLog { .. } if place < first_listed => (0.5, 2.0),
+        // 0 where a row does not list them, so that it stays short.
+        Column::Linear { .. } | Column::SymLog { .. } => (0.0, 1.0),
     };
-    let (centre, scale): (Vec<f64>, Vec<f64>) = coding.columns().iter().map(shape).unzip();
+    let (centre, scale): (Vec<f64>, Vec<f64>) = coding.columns().iter().enumerate().map(shape).unzip();
     let largest = Encoding::largest_norm(&coding, &centre, &scale);
     let bound = schema.privacy().row_norm.map_or(largest, |declared| declared.min(largest));
     (Encoding::new(coding, centre, scale, NormRule::Clip(bound)), bound)

@@ -11,6 +11,7 @@ use reticent_fit::evaluate::private;
 use reticent_testkit::raw_table::{self, Target, Unit};
 use reticent_testkit::replay::Tally;
 
+use super::methods::schemas;
 use super::support::{EPSILONS, cases, circumstances, claim, for_all, replay_on_tables, tell};
 
 #[test]
@@ -19,8 +20,8 @@ fn private_evaluation() {
     for target in Target::ALL {
         let scores = if target == Target::ThreeClasses { 3 } else { 1 };
         for unit in Unit::ALL {
-            for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Label] {
-                let schema = raw_table::schema(target, unit, adjacency);
+            let of_rows = [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Label];
+            for (_, schema) in schemas(target, unit).filter(|(adjacency, _)| of_rows.contains(adjacency)) {
                 let coding = Coding::of(&schema);
                 let columns = coding.columns().len();
                 let encoding = Arc::new(Encoding::plain(coding, NormRule::OwnNorm));
@@ -30,7 +31,7 @@ fn private_evaluation() {
                 );
                 let values = (raw_table::pairs(target, &schema.relation()), circumstances(EPSILONS), weights);
                 let name = format!("evaluation on {target:?} under {}", schema.relation());
-                for_all(&name, cases(200), values, |(pair, circumstances, weights)| {
+                for_all(&name, cases(200).div_ceil(2), values, |(pair, circumstances, weights)| {
                     let claim = claim(&schema.relation(), circumstances.epsilon);
                     let plan = private::plan(&schema, claim).expect("large enough a budget");
                     let request = plan.request("table", &schema);

@@ -65,13 +65,21 @@ fn public_model(schema: &Schema) -> Model {
     Model::from_weights(schema, &Fitted { encoding, weights, covariance: None }, None)
 }
 
+/// Schemas of rows with a place for every value and of rows that list them, by adjacency: each gets half of the pairs.
+pub(super) fn schemas(target: Target, unit: Unit) -> impl Iterator<Item = (Adjacency, Schema)> {
+    let both = move |adjacency| {
+        [raw_table::schema(target, unit, adjacency), raw_table::listed_schema(target, unit, adjacency)]
+            .map(|schema| (adjacency, schema))
+    };
+    Adjacency::ALL.into_iter().flat_map(both)
+}
+
 /// Replays one method wherever it can be planned; returns the adjacencies.
 fn replay(method: &'static dyn Method, effort: Effort) -> Vec<Adjacency> {
     let mut supported = BTreeMap::new();
     for target in Target::ALL {
         for unit in Unit::ALL {
-            for adjacency in Adjacency::ALL {
-                let schema = raw_table::schema(target, unit, adjacency);
+            for (adjacency, schema) in schemas(target, unit) {
                 let public = public_model(&schema);
                 let plannable = |options: &Options| {
                     [None, Some(&public)].into_iter().all(|init| {
@@ -98,7 +106,7 @@ fn replay(method: &'static dyn Method, effort: Effort) -> Vec<Adjacency> {
                 let name = format!("{} on {target:?} under {}", method.name(), schema.relation());
                 // Plans take longer than fits, and there are few of them.
                 let plans = RefCell::new(HashMap::new());
-                for_all(&name, cases(effort.cases), values, |(pair, circumstances, options, starts)| {
+                for_all(&name, cases(effort.cases).div_ceil(2), values, |(pair, circumstances, options, starts)| {
                     let claim = claim(&schema.relation(), circumstances.epsilon);
                     let mut plans = plans.borrow_mut();
                     let plan = || prepare(method, &schema, &claim, starts.then_some(&public), &options).ok();

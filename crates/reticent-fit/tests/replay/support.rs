@@ -88,9 +88,9 @@ pub(crate) fn circumstances(epsilons: &[f64]) -> impl Strategy<Value = Circumsta
 }
 
 /// A table on disk, as somebody would hand it in.
-pub(crate) fn file(rows: &[RawRow]) -> NamedTempFile {
+fn file(rows: &[RawRow], schema: &Schema) -> NamedTempFile {
     let mut file = NamedTempFile::with_suffix(".csv").expect("a temporary file");
-    file.write_all(text(rows).as_bytes()).expect("the disk takes a small table");
+    file.write_all(text(rows, schema.table().format).as_bytes()).expect("the disk takes a small table");
     file
 }
 
@@ -113,7 +113,7 @@ impl Kept {
                 return;
             }
             seen.push(key);
-            let mut of_row = vec![0; coding.slots()];
+            let mut of_row = vec![0; coding.codes()];
             coding.encode_cells(row.cells, &mut of_row);
             codes.push((of_row, label_code(&schema.target().kind, row.label)));
         };
@@ -154,7 +154,7 @@ pub(crate) fn replay_on_tables(
     tally: &mut Tally,
 ) {
     let relation = schema.relation();
-    let files = [file(&pair.left), file(&pair.right)];
+    let files = [file(&pair.left, schema), file(&pair.right, schema)];
     let engines = [0, 1].map(|side| hold(&files[side], schema, circumstances.stores[side], request));
     let kept = files.each_ref().map(|file| Kept::read(file, schema));
     let left_rows = |encoding: &Encoding| kept[0].lattice(encoding);

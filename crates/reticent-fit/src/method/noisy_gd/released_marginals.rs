@@ -6,6 +6,8 @@
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::encoding::{Coding, Column, SlotKind};
 
+use crate::column_scaling::LIST_SQUARE;
+
 /// Share of the prior in an estimate with prior deviation `prior` and noise deviation `noise`.
 fn trust(prior: f64, noise: f64) -> f64 {
     prior * prior / (prior * prior + noise * noise)
@@ -90,6 +92,8 @@ impl ClassCounts {
 pub(super) struct ReleasedMarginals {
     mean: Vec<f64>,
     variance: Vec<f64>,
+    /// Squared norm of the listed columns of a typical row, where rows list some.
+    list_square: Option<f64>,
     /// Standard deviation of the noise of a mean.
     noise: f64,
 }
@@ -155,7 +159,9 @@ impl ReleasedMarginals {
                 }
             }
         }
-        Self { mean, variance, noise }
+        let list_square =
+            coding.listed().map(|listed| listed.typical_square((0.5 + trust(0.3, noise) * next()).clamp(0.0, 1.0)));
+        Self { mean, variance, list_square, noise }
     }
 
     /// Centre and scale for a signal `n mu`.
@@ -169,7 +175,8 @@ impl ReleasedMarginals {
     /// the noise of many numeric centres would lengthen the rows: then the least that prevents it.
     ///
     /// Blocks of at least [`WIDE_BLOCK_CATEGORIES`] are not centred, so that a row is written and read without their zeros; in
-    /// `A²` their variance is then the mean square.
+    /// `A²` their variance is then the mean square. Nor are listed columns, which have one scale, `4 / sqrt(s)`, with the squared
+    /// norm `s` of the list of a typical row.
     pub(super) fn scaled(&self, coding: &Coding, signal: f64) -> ScaledColumns {
         let mut floor = 0.0;
         loop {
@@ -218,6 +225,14 @@ impl ReleasedMarginals {
         let after = total(&scale, &variance);
         let factor = if after > 0.0 { (before / after).sqrt() } else { 1.0 };
         scale.iter_mut().skip(1).for_each(|scale| *scale *= factor);
+        if let (Some(listed), Some(list_square)) = (coding.listed(), self.list_square) {
+            let columns = listed.features().len();
+            centre.extend(std::iter::repeat_n(0.0, columns));
+            scale.extend(std::iter::repeat_n((LIST_SQUARE / list_square).sqrt(), columns));
+            for of_column in [&mut variance, &mut square] {
+                of_column.extend(std::iter::repeat_n(list_square / columns as f64, columns));
+            }
+        }
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
         ScaledColumns { centre, scale, row_norm, variance }
     }

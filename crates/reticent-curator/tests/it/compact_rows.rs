@@ -1,4 +1,4 @@
-//! Rows without the zeros of wide blocks give the sums of whole rows, from memory and from scratch files.
+//! Rows without the zeros of wide blocks and listed columns give the sums of whole rows, from memory and from scratch files.
 
 use std::sync::Arc;
 
@@ -19,33 +19,46 @@ use crate::spilled_engine::{place, spilled};
 
 /// Categories by feature, "other" not counted: a narrow block, the narrowest wide one, a wider one.
 const CATEGORIES: [usize; 3] = [3, WIDE_BLOCK_CATEGORIES - 1, 90];
-const COLUMNS: usize = 1 + 2 + 4 + WIDE_BLOCK_CATEGORIES + 91;
+/// Numbers that rows list, and how many of them.
+const LISTED: usize = 6;
+const LISTED_MAX: usize = 3;
+/// Columns with a slot, the intercept among them.
+const PLACED: usize = 1 + 2 + 4 + WIDE_BLOCK_CATEGORIES + 91;
+const COLUMNS: usize = PLACED + LISTED;
 
-fn schema() -> Schema {
-    let mut text = format!("[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\n");
-    text.push_str("x = { bounds = [0, 10] }\n");
+fn schema(has_list: bool) -> Schema {
+    let list = if has_list { format!("nonzeros_max = {LISTED_MAX}") } else { String::new() };
+    let mut text = format!(
+        "[privacy]\n{PRIVACY}\n[table]\nformat = \"libsvm\"\n{list}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+         [features]\n1 = {{ bounds = [-1, 10] }}\n"
+    );
     for (feature, categories) in CATEGORIES.iter().enumerate() {
-        let listed: Vec<String> = (0..*categories).map(|category| format!("\"c{category}\"")).collect();
-        text.push_str(&format!("k{feature} = {{ categories = [{}] }}\n", listed.join(", ")));
+        let names: Vec<String> = (0..*categories).map(|category| format!("\"c{category}\"")).collect();
+        text.push_str(&format!("{} = {{ categories = [{}] }}\n", 2 + feature, names.join(", ")));
     }
-    text.push_str("z = { bounds = [0, 10] }\n");
+    text.push_str("5 = { bounds = [-1, 10] }\n\"6..11\" = { bounds = [0, 10] }\n");
     Schema::from_text(&text).expect("legal")
 }
 
 fn rows() -> impl Strategy<Value = Vec<GeneratedRow>> {
     let number = || prop_oneof![Just(0.0), Just(10.0), 0.0..10.0f64];
     let category = |feature: usize| (0..=CATEGORIES[feature]).prop_map(|category| category as f64);
-    let values = (number(), category(0), category(1), category(2), number());
+    let listed = prop::collection::vec(prop_oneof![4 => Just(0.0), 1 => Just(10.0), 2 => 0.0..10.0f64], LISTED);
+    let values = (number(), category(0), category(1), category(2), number(), listed);
     let class = prop_oneof![Just(Some(0)), Just(Some(1)), Just(None)];
-    let row = (values, class)
-        .prop_map(|((x, one, two, three, z), class)| GeneratedRow { values: vec![x, one, two, three, z], class });
+    let row = (values, class).prop_map(|((x, one, two, three, z, listed), class)| {
+        let mut values = vec![x, one, two, three, z];
+        values.extend(listed);
+        GeneratedRow { values, class }
+    });
     prop::collection::vec(row, 0..150)
 }
 
-fn maps() -> Vec<Map> {
+fn maps(coding: &Coding) -> Vec<Map> {
     let columns = COLUMNS as u32;
     vec![
         Map::ClassCount { classes: 2 },
+        Map::marginals(2, coding),
         Map::Gradient { loss: Loss::TwoSidedExponential, columns },
         Map::ClippedGradient { columns, clip: 1 << 23 },
         Map::SoftmaxGradient { classes: 3, columns },
@@ -63,12 +76,16 @@ fn by_reference(schema: &Schema, rows: &[GeneratedRow], query: &SumQuery) -> Vec
     let encoding = query.encoding().expect("asked of a table");
     let mut sum = PartialSum::zero(query);
     for row in rows {
-        let mut codes = vec![0; encoding.coding().slots()];
+        let mut codes = vec![0; encoding.coding().codes()];
         encoding.coding().encode_cells(&row.cells(schema), &mut codes);
         let mut features = [0i16; COLUMNS];
         let step = encoding.encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
         let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
-        sum.add_row(query, LatticeRow { features: &features, step }, label);
+        if matches!(query.shape().map(), Map::Marginals { .. }) {
+            sum.add_codes(query, &codes, label);
+        } else {
+            sum.add_row(query, LatticeRow { features: &features, step }, label);
+        }
     }
     reveal(sum)
 }
@@ -84,9 +101,10 @@ proptest! {
         shift in -1.0f64..1.0,
         bound in 0.5f64..6.0,
         wide in [any::<bool>(), any::<bool>()],
+        has_list: bool,
         is_coarse: bool,
     ) {
-        let schema = schema();
+        let schema = schema(has_list);
         let scratch = spilled(&schema, &rows, &place(), block_rows);
         let memory = [
             MemoryEngine::new(table(&schema, &rows)),
@@ -99,12 +117,16 @@ proptest! {
                 centre[6..6 + WIDE_BLOCK_CATEGORIES].fill(0.0);
             }
             if wide[1] {
-                centre[6 + WIDE_BLOCK_CATEGORIES..COLUMNS - 1].fill(0.0);
+                centre[6 + WIDE_BLOCK_CATEGORIES..PLACED - 1].fill(0.0);
+            }
+            if has_list {
+                centre[PLACED..].fill(0.0);
             }
             let scale = (0..COLUMNS).map(|column| 0.5 + column as f64 / 40.0).collect();
             let encoding = Arc::new(Encoding::new(Coding::of(&schema), centre, scale, norm).coarse(is_coarse));
-            prop_assert_eq!(encoding.layout().wide_blocks(), wide.iter().filter(|wide| **wide).count());
-            for map in maps() {
+            let listed = if has_list { LISTED_MAX } else { 0 };
+            prop_assert_eq!(encoding.layout().chosen(), wide.iter().filter(|wide| **wide).count() + listed);
+            for map in maps(encoding.coding()) {
                 let query = query(map, &encoding, &weights);
                 let expected = by_reference(&schema, &rows, &query);
                 for engine in &memory {
