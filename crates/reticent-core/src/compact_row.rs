@@ -34,6 +34,8 @@ enum Part {
     Wide(usize),
     /// So many columns with the places of those that a row lists. The last part.
     Listed(usize),
+    /// The same with a place for each of them, where some are not 0 although a row does not list them.
+    ListedInPlaces(usize),
 }
 
 /// Where a row is written to: private.
@@ -74,9 +76,15 @@ impl CompactLayout {
             }
         }
         if let Some(listed) = coding.listed() {
-            layout.parts.push(Part::Listed(listed.features().len()));
-            layout.chosen += listed.most();
-            layout.columns += listed.features().len();
+            let columns = listed.features().len();
+            if centre[layout.columns..].iter().all(|at| *at == 0.0) {
+                layout.parts.push(Part::Listed(columns));
+                layout.chosen += listed.most();
+                layout.columns += columns;
+            } else {
+                layout.parts.push(Part::ListedInPlaces(columns));
+                layout.pack(columns);
+            }
         }
         layout
     }
@@ -90,7 +98,7 @@ impl CompactLayout {
         let mut others = Vec::new();
         for part in &self.parts {
             let columns = match *part {
-                Part::Numbers(columns) | Part::Narrow(columns) => columns,
+                Part::Numbers(columns) | Part::Narrow(columns) | Part::ListedInPlaces(columns) => columns,
                 Part::Wide(columns) | Part::Listed(columns) => {
                     others.extend_from_slice(&values[column..column + columns]);
                     columns
@@ -185,6 +193,17 @@ impl Encoding {
                     for ((at, code), (value, chosen_column)) in listed.numbers(list).zip(wide.by_ref()) {
                         *chosen_column = u32::try_from(at).expect("a schema caps its columns");
                         *value = scale[at] * (f64::from(code) / f64::from(CODE_MAX) - centre[at]);
+                    }
+                }
+                Part::ListedInPlaces(columns) => {
+                    let values = &mut of_packed[place..place + columns];
+                    for (value, (scale, centre)) in values.iter_mut().zip(scale[column..].iter().zip(&centre[column..]))
+                    {
+                        *value = scale * (0.0 - centre);
+                    }
+                    let listed = self.coding().listed().expect("the layout is that of the coding");
+                    for (at, code) in listed.numbers(list).filter(|(_, code)| *code > 0) {
+                        values[at - column] = scale[at] * (f64::from(code) / f64::from(CODE_MAX) - centre[at]);
                     }
                 }
             }

@@ -426,7 +426,7 @@ impl Encoding {
     /// Columns shifted and scaled by public (declared or released) values.
     ///
     /// # Panics
-    /// When centre or scale do not have one finite value a column, a listed column has a centre, or a clip bound is not above 0.
+    /// When centre or scale do not have one finite value a column, or a clip bound is not above 0.
     #[must_use]
     pub fn new(coding: Coding, centre: Vec<f64>, scale: Vec<f64>, norm: NormRule) -> Self {
         assert_eq!(coding.columns.len(), centre.len(), "one centre a column");
@@ -435,8 +435,6 @@ impl Encoding {
         if let NormRule::Clip(bound) = norm {
             assert!(bound.is_finite() && bound > 0.0, "a clip bound is above zero");
         }
-        let first_listed = coding.listed.as_ref().map_or(centre.len(), ListedColumns::first_column);
-        assert!(centre[first_listed..].iter().all(|at| *at == 0.0), "what a row does not list is 0");
         let layout = CompactLayout::of(&coding, &centre);
         Self { coding, centre, scale, norm, layout, is_coarse: false }
     }
@@ -484,10 +482,12 @@ impl Encoding {
             }
         }
         if let Some(listed) = &coding.listed {
-            let mut squares: Vec<f64> =
-                (column..column + listed.features.len()).map(|column| value_square(column, 1.0)).collect();
-            squares.sort_by(|a, b| b.total_cmp(a));
-            total += squares[..listed.most].iter().sum::<f64>();
+            let columns = column..column + listed.features.len();
+            total += columns.clone().map(|column| value_square(column, 0.0)).sum::<f64>();
+            let mut gains: Vec<f64> =
+                columns.map(|column| (value_square(column, 1.0) - value_square(column, 0.0)).max(0.0)).collect();
+            gains.sort_by(|a, b| b.total_cmp(a));
+            total += gains[..listed.most].iter().sum::<f64>();
         }
         total.sqrt()
     }

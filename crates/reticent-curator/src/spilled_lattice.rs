@@ -24,6 +24,7 @@ pub(crate) fn row_bytes_max(coding: &Coding) -> usize {
 /// Most bytes of the coordinates of a row.
 pub(crate) fn coordinate_bytes_max(coding: &Coding) -> usize {
     let all = coding.columns().len();
+    // No method centres listed columns of private rows, which would then have a place each.
     let (placed, listed) = coding.listed().map_or((all, 0), |listed| (listed.first_column(), listed.most()));
     placed * size_of::<i16>() + listed * (size_of::<u32>() + size_of::<i16>())
 }

@@ -20,6 +20,8 @@ const RIDGE: f64 = 0.001;
 const START_RIDGE: f64 = 1.0;
 /// The intercept is penalised a ten-thousandth as much as the rest.
 const INTERCEPT_SCALE: f64 = 100.0;
+/// Columns up to which two classes are fitted by Newton's method, whose steps take time by the cube of their number.
+const NEWTON_COLUMNS: usize = 1500;
 /// Nats a row that ten more steps of the multinomial fit would have to gain for it to go on.
 const SOFTMAX_PRECISION: f64 = 2e-5;
 
@@ -83,7 +85,12 @@ fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64
     let UnitTable { columns, values, labels } = table;
     let weights = match &schema.target().kind {
         TargetKind::Bounds { .. } => least_squares::fit(&values, columns, &labels, ridge)?,
-        TargetKind::Classes(classes) if classes.len() == 2 => logistic_newton::fit(&values, columns, &labels, ridge)?,
+        TargetKind::Classes(classes) if classes.len() == 2 && columns <= NEWTON_COLUMNS => {
+            logistic_newton::fit(&values, columns, &labels, ridge)?
+        }
+        TargetKind::Classes(classes) if classes.len() == 2 => {
+            logistic_of_many_columns(&values, columns, &labels, ridge)?
+        }
         TargetKind::Classes(_) => {
             let labels: Vec<usize> = labels.iter().map(|label| *label as usize).collect();
             softmax_regression::fit(&values, columns, &labels, outputs(schema), ridge, SOFTMAX_PRECISION)?
@@ -91,6 +98,20 @@ fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64
     };
     let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance: None };
     Ok(Model::from_weights(schema, &fitted, None))
+}
+
+/// Two classes by a quasi-Newton method, whose steps take time by the number of columns.
+fn logistic_of_many_columns(
+    values: &[f64],
+    columns: usize,
+    labels: &[f64],
+    ridge: f64,
+) -> Result<Vec<f64>, LbfgsError> {
+    let labels: Vec<usize> = labels.iter().map(|label| *label as usize).collect();
+    // Two scores of opposite weights, each of them half: twice the ridge is the same penalty.
+    let weights = softmax_regression::fit(values, columns, &labels, 2, 2.0 * ridge, SOFTMAX_PRECISION)?;
+    let (first, second) = weights.split_at(columns);
+    Ok(second.iter().zip(first).map(|(second, first)| second - first).collect())
 }
 
 /// Public rows with every column on the scale of the schema's bounds, and a numeric target on `[-1, 1]`.
@@ -125,5 +146,24 @@ impl UnitTable {
         let count = self.labels.len() as f64;
         let mean = of_column().sum::<f64>() / count;
         (mean, (of_column().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_columns_are_fitted_as_few_are() {
+        let row = |row: usize| [1.0, (row % 7) as f64 / 7.0, f64::from(u8::from(row.is_multiple_of(5)))];
+        let values: Vec<f64> = (0..200).flat_map(row).collect();
+        let labels: Vec<f64> = (0..200).map(|row| f64::from(u8::from((row * row) % 11 < 3 + row % 5))).collect();
+        for ridge in [0.1, 20.0] {
+            let few = logistic_newton::fit(&values, 3, &labels, ridge).expect("a minimum");
+            let many = logistic_of_many_columns(&values, 3, &labels, ridge).expect("a minimum");
+            for (few, many) in few.iter().zip(&many) {
+                assert!((few - many).abs() < 0.02, "{few} and {many}");
+            }
+        }
     }
 }

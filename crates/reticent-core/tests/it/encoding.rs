@@ -176,14 +176,11 @@ fn listed_columns_come_last_and_have_their_own_names() {
     let mut scale = vec![0.0; 12];
     (scale[0], scale[7], scale[9], scale[11]) = (1.0, 2.0, 3.0, 1.5);
     assert!((Encoding::largest_norm(&coding, &[0.0; 12], &scale) - 14f64.sqrt()).abs() < 1e-12);
-}
-
-#[test]
-#[should_panic(expected = "what a row does not list is 0")]
-fn a_listed_column_has_no_centre() {
+    // With centres all are there, and two may be at their other end.
     let mut centre = vec![0.0; 12];
-    centre[8] = 0.1;
-    let _ = Encoding::new(listing(2), centre, vec![1.0; 12], NormRule::OwnNorm);
+    (centre[7], centre[9], centre[11]) = (0.25, 0.5, 1.0);
+    let expected = 1.0 + 4.0 * 0.5625 + 9.0 * 0.25 + 2.25;
+    assert!((Encoding::largest_norm(&coding, &centre, &scale) - f64::sqrt(expected)).abs() < 1e-12);
 }
 
 #[test]
@@ -257,6 +254,7 @@ proptest! {
         most in 1..=6u32,
         scale in prop::collection::vec(-3.0f64..3.0, 12),
         norm in prop_oneof![Just(NormRule::OwnNorm), (0.01f64..20.0).prop_map(NormRule::Clip)],
+        is_centred: bool,
         is_coarse: bool,
     ) {
         let coding = listing(most);
@@ -300,17 +298,21 @@ proptest! {
         }
 
         let mut centre = vec![0.25; 12];
-        centre[7..].fill(0.0);
+        if !is_centred {
+            centre[7..].fill(0.0);
+        }
         let encoding = Encoding::new(coding, centre, scale, norm).coarse(is_coarse);
         let mut whole = vec![0i16; 12];
         let whole_step = encoding.encode_codes(&codes, &mut [0.0; 12], &mut whole);
         let layout = encoding.layout();
-        prop_assert_eq!((layout.packed(), layout.chosen(), layout.columns()), (&[0, 1, 2, 3, 4, 5, 6][..], most.min(5) as usize, 12));
-        let (mut packed, mut places, mut chosen) = ([0i16; 7], vec![0u32; layout.chosen()], vec![0i16; layout.chosen()]);
+        let (in_places, chosen) = if is_centred { (12, 0) } else { (7, most.min(5) as usize) };
+        prop_assert_eq!(layout.packed(), &(0..in_places).collect::<Vec<u32>>()[..]);
+        prop_assert_eq!((layout.chosen(), layout.columns(), layout.has_list()), (chosen, 12, !is_centred));
+        let (mut packed, mut places, mut chosen) = (vec![0i16; layout.packed().len()], vec![0u32; chosen], vec![0i16; chosen]);
         let row = CompactRowMut { packed: &mut packed, chosen_columns: &mut places, chosen: &mut chosen };
-        let step = encoding.encode_compact(&codes, &mut vec![0.0; 7 + layout.chosen()], row);
+        let step = encoding.encode_compact(&codes, &mut vec![0.0; layout.packed().len() + layout.chosen()], row);
         let mut found = vec![0i16; 12];
-        found[..7].copy_from_slice(&packed);
+        found[..packed.len()].copy_from_slice(&packed);
         places.iter().zip(&chosen).for_each(|(column, value)| found[*column as usize] += value);
         prop_assert_eq!((found, step.to_bits()), (whole, whole_step.to_bits()));
         // Ascending as far as they are used, and zeros after that: kernels stop there.

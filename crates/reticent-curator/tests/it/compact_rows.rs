@@ -102,6 +102,7 @@ proptest! {
         bound in 0.5f64..6.0,
         wide in [any::<bool>(), any::<bool>()],
         has_list: bool,
+        list_is_centred: bool,
         is_coarse: bool,
     ) {
         let schema = schema(has_list);
@@ -119,12 +120,12 @@ proptest! {
             if wide[1] {
                 centre[6 + WIDE_BLOCK_CATEGORIES..PLACED - 1].fill(0.0);
             }
-            if has_list {
+            if !list_is_centred {
                 centre[PLACED..].fill(0.0);
             }
             let scale = (0..COLUMNS).map(|column| 0.5 + column as f64 / 40.0).collect();
             let encoding = Arc::new(Encoding::new(Coding::of(&schema), centre, scale, norm).coarse(is_coarse));
-            let listed = if has_list { LISTED_MAX } else { 0 };
+            let listed = if has_list && !list_is_centred { LISTED_MAX } else { 0 };
             prop_assert_eq!(encoding.layout().chosen(), wide.iter().filter(|wide| **wide).count() + listed);
             for map in maps(encoding.coding()) {
                 let query = query(map, &encoding, &weights);
