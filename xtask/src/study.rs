@@ -20,6 +20,7 @@ mod party;
 mod plot;
 mod pretraining;
 mod report;
+mod reuters;
 mod runner;
 mod synthetic;
 mod table;
@@ -66,6 +67,8 @@ enum Study {
     Methods,
     /// KDD Cup 1999, 70,000 rows: attack or not (needs --data)
     Kdd,
+    /// Reuters-21578, earnings or not and eight topics, 11,842 words, the official test documents (needs --data)
+    Reuters,
     /// MNIST, ten classes, raw pixels, the official test images (needs --data)
     Mnist,
     /// Six tables of Wang 2018 under that protocol, beside the published figures (needs --data)
@@ -94,6 +97,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
         Study::Bank => bank::run(&mut runner),
         Study::Methods => methods::run(&mut runner),
         Study::Kdd => kdd::run(&mut runner),
+        Study::Reuters => reuters::run(&mut runner),
         Study::Mnist => mnist::run(&mut runner),
         Study::Linear => linear::run(&mut runner),
         Study::California => california::run(&mut runner),

@@ -5,6 +5,7 @@
 //! plain data and promise nothing; only a [`Schema`] is checked, and only a [`Schema`] makes the readers of
 //! [`record`](crate::record) that turn a row's values into cells.
 
+mod feature_runs;
 mod text;
 
 use std::collections::{HashMap, HashSet};
@@ -36,6 +37,7 @@ pub struct SchemaParts {
     /// What is predicted.
     pub target: Target,
     /// What it is predicted from, in the order of the encoded columns.
+    #[serde(with = "feature_runs")]
     pub features: Vec<Feature>,
 }
 

@@ -5,9 +5,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Folder of a file in the data folder, and where it comes from.
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 8] = [
     ("kddcup99", "KDD Cup 1999, the 10 % file, gzip: https://kdd.ics.uci.edu/databases/kddcup99/"),
     ("mnist", "MNIST of LeCun, Cortes and Burges, the four IDX files, gzip: https://yann.lecun.com/exdb/mnist/"),
+    (
+        "reuters21578",
+        "Reuters-21578 of Lewis 1997, ModApte: logarithms of term counts, rows of norm 1, as libsvm, xz; \
+         earn_train, earn_test (-1, 1) and r8_train, r8_test (0 to 7)",
+    ),
     (
         "uci_regression",
         "https://github.com/treforevans/uci_datasets: one CSV a table without a header, last column the target, gzip",

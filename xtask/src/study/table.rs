@@ -1,4 +1,4 @@
-//! A table as lines of CSV, and its random splits.
+//! A table as lines of text, and its random splits.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use super::runner::Runner;
 use crate::root;
 
 pub(super) struct Table {
+    /// Empty where the format has none.
     pub(super) header: String,
     pub(super) rows: Vec<String>,
     /// TOML that says `adjacency = "add-remove"`, which a case replaces by its own.
@@ -23,10 +24,13 @@ pub(super) struct Split {
     pub(super) base_rate: Option<Figures>,
 }
 
-/// Whether the last column is a class.
+/// What is predicted, and where it stands in a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
+    /// A class in the last column.
     Class,
+    /// A class before the first space, as in libsvm files.
+    FirstWord,
     Number,
 }
 
@@ -71,12 +75,13 @@ impl Table {
             training: self.write(runner, "training.csv", training)?,
             test: self.write(runner, "test.csv", test)?,
             rows: training.len(),
-            base_rate: (target == Target::Class).then(|| base_rate(training, test)),
+            base_rate: (target != Target::Number).then(|| base_rate(target, training, test)),
         })
     }
 
     pub(super) fn write(&self, runner: &Runner<'_>, name: &str, rows: &[&str]) -> Result<PathBuf, String> {
-        let lines = std::iter::once(self.header.as_str()).chain(rows.iter().copied());
+        let header = Some(self.header.as_str()).filter(|header| !header.is_empty());
+        let lines = header.into_iter().chain(rows.iter().copied());
         runner.write(name, &lines.map(|line| format!("{line}\n")).collect::<String>())
     }
 }
@@ -85,9 +90,12 @@ pub(super) fn lines(rows: &[String]) -> Vec<&str> {
     rows.iter().map(String::as_str).collect()
 }
 
-/// Accuracy and log loss of the shares of classes, read off the last column.
-fn base_rate(training: &[&str], test: &[&str]) -> Figures {
-    let class = |line: &&str| line.rsplit(',').next().unwrap_or_default().to_owned();
+/// Accuracy and log loss of the shares of classes.
+fn base_rate(target: Target, training: &[&str], test: &[&str]) -> Figures {
+    let class = |line: &&str| {
+        let class = if target == Target::FirstWord { line.split(' ').next() } else { line.rsplit(',').next() };
+        class.unwrap_or_default().to_owned()
+    };
     let mut counts = std::collections::BTreeMap::<String, f64>::new();
     training.iter().for_each(|line| *counts.entry(class(line)).or_default() += 1.0);
     let usual = counts.iter().max_by(|left, right| left.1.total_cmp(right.1)).map(|(class, _)| class.clone());
@@ -107,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_base_rate_is_that_of_the_training_labels() {
-        let figures = base_rate(&["1,a", "2,a", "3,a", "4,b"], &["5,a", "6,b"]);
+        let figures = base_rate(Target::Class, &["1,a", "2,a", "3,a", "4,b"], &["5,a", "6,b"]);
         assert!((figures["accuracy"] - 0.5).abs() < 1e-12, "a is the usual class");
         let expected = -(0.75f64.ln() + 0.25f64.ln()) / 2.0;
         assert!((figures["log_loss"] - expected).abs() < 1e-12, "{figures:?}");

@@ -420,6 +420,38 @@ fn what_a_libsvm_file_cannot_have_is_refused() {
 }
 
 #[test]
+fn features_of_one_kind_stand_in_json_once() {
+    let schema = Schema::from_text(LIBSVM).expect("legal");
+    let json = serde_json::to_string(&schema).expect("data");
+    assert!(json.contains(r#"{"name":"1","through":"123","kind":"#), "{json}");
+    assert!(json.contains(r#"{"name":"0","kind":"#), "alone: {json}");
+    let with = |from: &str, to: &str| {
+        assert!(json.contains(from), "{json}");
+        serde_json::from_str::<Schema>(&json.replacen(from, to, 1)).map_err(|error| error.to_string())
+    };
+    // As it was written before there were runs.
+    let one = with(r#""name":"1","through":"123""#, r#""name":"1""#).expect("legal");
+    assert_eq!(one.features().len(), schema.features().len() - 122);
+    for (through, told) in
+        [("0", "are none, or too many"), ("18446744073709551615", "too many"), ("x", "through another")]
+    {
+        let error = with(r#""through":"123""#, &format!(r#""through":"{through}""#)).expect_err(told);
+        assert!(error.contains(told), "{error}");
+    }
+    // A name that is no plain index stands for itself.
+    let named = adult().features()[0].clone();
+    let parts = |names: &[&str]| {
+        let features = names.iter().map(|name| Feature { name: (*name).to_owned(), ..named.clone() }).collect();
+        SchemaParts { table: TableFormat::default(), features, ..adult().into() }
+    };
+    for names in [&["01", "2"][..], &["1", "2"], &["2", "1"], &["1", "3"]] {
+        let schema = Schema::new(parts(names)).expect("legal");
+        let json = serde_json::to_string(&schema).expect("data");
+        assert_eq!(serde_json::from_str::<Schema>(&json).expect("the same"), schema, "{json}");
+    }
+}
+
+#[test]
 fn rows_of_many_features_list_them() {
     let with = |table: &str, features: &str| {
         let (start, _) = LIBSVM.split_once("[features]").expect("a section");

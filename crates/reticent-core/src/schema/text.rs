@@ -7,6 +7,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
+use super::feature_runs::follows;
 use super::{
     Adjacency, Class, ENCODED_COLUMNS_MAX, Feature, FeatureKind, MISSING_DEFAULT, OTHER, Privacy, PrivacyUnit,
     ROWS_MAX_DEFAULT, Schema, SchemaParts, SchemaProblem, SchemaProblems, TableFormat, Target, TargetKind, TextFormat,
@@ -757,12 +758,6 @@ fn write_target(text: &mut String, target: &Target) {
             push_line(text, format_args!("classes = {}", toml_list(&classes, "classes = ".len())));
         }
     }
-}
-
-/// Whether an index is the next one, of the same kind.
-fn follows(one: &Feature, next: &Feature) -> bool {
-    let (index, other): (Option<u64>, Option<u64>) = (one.name.parse().ok(), next.name.parse().ok());
-    index.zip(other).is_some_and(|(index, other)| index.checked_add(1) == Some(other)) && one.kind == next.kind
 }
 
 fn write_feature(text: &mut String, name: &str, kind: &FeatureKind) {
