@@ -301,6 +301,21 @@ impl Coding {
     /// # Panics
     /// When the lengths do not fit.
     pub fn raw_columns(&self, cells: &[Cell], columns: &mut [f64]) {
+        let first_listed = self.listed.as_ref().map_or(self.columns.len(), ListedColumns::first_column);
+        let (placed, listed_columns) = columns.split_at_mut(first_listed);
+        self.raw_placed_columns(cells, placed);
+        for (column, feature) in listed_columns.iter_mut().zip(self.listed.iter().flat_map(ListedColumns::features)) {
+            if let Cell::Number(value) = cells[*feature] {
+                *column = value;
+            }
+        }
+    }
+
+    /// The same without the columns that rows list.
+    ///
+    /// # Panics
+    /// When the lengths do not fit.
+    pub fn raw_placed_columns(&self, cells: &[Cell], columns: &mut [f64]) {
         columns.fill(0.0);
         columns[0] = 1.0;
         let mut next_column = 1;
@@ -317,13 +332,6 @@ impl Coding {
                 }
                 (Slot::Numeric { .. }, Cell::Category(_)) | (Slot::Category { .. }, Cell::Number(_)) => {
                     unreachable!("a cell is made by the feature that it belongs to")
-                }
-            }
-        }
-        if let Some(listed) = &self.listed {
-            for (column, feature) in columns[listed.first_column..].iter_mut().zip(&listed.features) {
-                if let Cell::Number(value) = cells[*feature] {
-                    *column = value;
                 }
             }
         }

@@ -324,6 +324,12 @@ impl From<Schema> for SchemaParts {
     }
 }
 
+impl TableFormat {
+    fn zero_is_missing(&self) -> bool {
+        self.missing.iter().any(|spelling| spelling.parse().is_ok_and(|number: f64| number == 0.0))
+    }
+}
+
 impl Default for TableFormat {
     fn default() -> Self {
         Self {
@@ -412,6 +418,7 @@ impl SchemaParts {
     fn nonzeros_max(&self) -> Option<u32> {
         let may_be_listed = || self.features.iter().filter(|feature| feature.kind.may_be_listed());
         let by_default = || match self.table.format {
+            TextFormat::Libsvm if self.table.zero_is_missing() => 0,
             TextFormat::Libsvm if may_be_listed().nth(LISTED_FROM - 1).is_some() => NONZEROS_MAX_DEFAULT,
             TextFormat::Libsvm | TextFormat::Delimited => 0,
         };
@@ -619,6 +626,11 @@ impl Problems {
             let message = "has nothing to list: it goes with numbers whose bounds start at 0 and that have no log column \
                            (log = false); delete it, or change them";
             self.add("table.nonzeros_max", message);
+        }
+        if parts.nonzeros_max().is_some() && parts.table.zero_is_missing() {
+            let message = "has 0 for a missing value, but rows that list their values leave out what is 0: delete it, or write \
+                           nonzeros_max = 0";
+            self.add("table.missing", message);
         }
         if parts.unit_column().is_some_and(|column| column != LIBSVM_GROUP) {
             let message = format!("is not {LIBSVM_GROUP:?}, the only group that a libsvm file can name");

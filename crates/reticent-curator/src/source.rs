@@ -67,6 +67,8 @@ pub enum Need {
 pub struct Row<'a> {
     /// One cell a feature, in the schema's order.
     pub cells: &'a [Cell],
+    /// The features that the row lists, where its format lists those that are not 0: all others are.
+    pub given: Option<&'a [usize]>,
     /// The target; [`Label::Unusable`] when it is not needed, or when the row has no unit to be charged to.
     pub label: Label,
     /// Key of the privacy unit, trimmed, when the unit is a column; none when the row has no key.
@@ -301,10 +303,10 @@ pub(crate) trait RawRow {
     /// The value in a slot of the projection.
     fn value(&self, slot: usize) -> RawValue<'_>;
 
-    /// The slots that the row lists: in a format whose rows list those that are not 0, the only ones where features may be listed
-    /// ([`Schema::nonzeros_max`]).
-    fn given(&self) -> &[usize] {
-        &[]
+    /// The slots that the row lists, none twice, in a format whose rows list those that are not 0: the only one where features may
+    /// be listed ([`Schema::nonzeros_max`]).
+    fn given(&self) -> Option<&[usize]> {
+        None
     }
 }
 
@@ -428,24 +430,39 @@ struct RowAssembler {
     /// Slot of the event id, and how it is read.
     ids: Option<(usize, KeyReader)>,
     cells: Vec<Cell>,
+    /// Cells of features that a row does not list, and the features that the last one did.
+    absent: Vec<Cell>,
+    given: Vec<usize>,
 }
 
 impl RowAssembler {
     fn new(schema: &Schema, need: Need, id_slot: Option<usize>) -> Self {
         let readers = RowReaders::new(schema, need);
-        let cells = vec![Cell::Number(0.0); readers.features.len()];
+        let absent: Vec<Cell> = readers.features.iter().map(|feature| feature.cell(RawValue::Number(0.0))).collect();
         let ids = id_slot.map(|slot| (slot, KeyReader::reading(schema)));
-        Self { readers, ids, cells }
+        Self { readers, ids, cells: absent.clone(), absent, given: Vec::new() }
     }
 
     #[inline]
     fn assemble<R: RawRow>(&mut self, raw: &R, row: &mut dyn FnMut(Row<'_>)) {
-        for (slot, (cell, feature)) in self.cells.iter_mut().zip(&self.readers.features).enumerate() {
-            *cell = feature.cell(raw.value(slot));
+        match raw.given() {
+            None => {
+                for (slot, (cell, feature)) in self.cells.iter_mut().zip(&self.readers.features).enumerate() {
+                    *cell = feature.cell(raw.value(slot));
+                }
+            }
+            Some(given) => {
+                self.given.drain(..).for_each(|slot| self.cells[slot] = self.absent[slot]);
+                self.given.extend(given.iter().filter(|slot| **slot < self.cells.len()));
+                for slot in &self.given {
+                    self.cells[*slot] = self.readers.features[*slot].cell(raw.value(*slot));
+                }
+            }
         }
         let (label, unit) = self.readers.label_and_key(raw);
         let id = self.ids.as_ref().and_then(|(slot, ids)| ids.key(raw.value(*slot)));
-        row(Row { cells: &self.cells, label, unit, id });
+        let given = raw.given().map(|_| &self.given[..]);
+        row(Row { cells: &self.cells, given, label, unit, id });
     }
 }
 

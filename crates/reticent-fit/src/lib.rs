@@ -19,3 +19,4 @@ pub mod party;
 pub mod plan;
 pub mod prepared_fit;
 pub mod public_fit;
+pub mod raw_columns;

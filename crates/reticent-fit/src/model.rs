@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::certificate::Certificate;
 use crate::prepared_fit::Fitted;
+use crate::raw_columns::Columns;
 
 /// Version of the model file that this software writes and reads.
 pub const MODEL_VERSION: u32 = 2;
@@ -220,10 +221,10 @@ impl Model {
     /// Value of one output for one row of raw columns, as [`Coding::raw_columns`] gives them (the intercept first): log-odds
     /// of the last class, the score of a class, or a number.
     #[must_use]
-    pub fn score(&self, output: usize, raw_columns: &[f64]) -> f64 {
+    pub fn score(&self, output: usize, raw_columns: &(impl Columns + ?Sized)) -> f64 {
         let output = &self.outputs[output];
-        let products =
-            raw_columns[1..].iter().zip(&output.coefficients).map(|(value, column)| value * column.coefficient);
+        let features = raw_columns.nonzero().filter(|(column, _)| *column > 0);
+        let products = features.map(|(column, value)| value * output.coefficients[column - 1].coefficient);
         output.intercept + products.sum::<f64>()
     }
 
@@ -232,7 +233,7 @@ impl Model {
     /// # Panics
     /// For a regression, which has no classes.
     #[must_use]
-    pub fn probabilities(&self, raw_columns: &[f64]) -> Vec<f64> {
+    pub fn probabilities(&self, raw_columns: &(impl Columns + ?Sized)) -> Vec<f64> {
         match self.task {
             Task::BinaryClassification => {
                 let score = self.score(0, raw_columns);
@@ -254,7 +255,7 @@ impl Model {
     /// # Panics
     /// For a model of classes.
     #[must_use]
-    pub fn number(&self, raw_columns: &[f64]) -> f64 {
+    pub fn number(&self, raw_columns: &(impl Columns + ?Sized)) -> f64 {
         let TargetKind::Bounds { low, high } = self.schema.target().kind else {
             panic!("a model of classes predicts no number")
         };

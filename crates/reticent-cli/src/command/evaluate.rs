@@ -13,6 +13,7 @@ use reticent_curator::source::{Need, TableSource};
 use reticent_fit::evaluate::{Evaluation, private, public};
 use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
+use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
 use super::{data_name, read_model, read_with_ledger, storage};
@@ -37,11 +38,11 @@ pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, 
     let source = TableSource::open(data, &model.schema, Need::FeaturesAndTarget)?;
     let bar = progress::reading(source.bytes_total());
     let coding = Coding::of(&model.schema);
-    let mut columns = vec![0.0; coding.columns().len()];
+    let mut columns = RawColumns::new(coding);
     let mut scored = public::Scored::new(model);
     source.for_each_row(&mut |bytes| bar.set_position(bytes), &mut |row| {
         let Some(label) = row.label.number() else { return };
-        coding.raw_columns(row.cells, &mut columns);
+        columns.set(row.cells, row.given);
         scored.add(&columns, label);
     })?;
     bar.finish_and_clear();

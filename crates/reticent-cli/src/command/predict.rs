@@ -9,6 +9,7 @@ use parquet::arrow::ArrowWriter;
 use reticent_core::encoding::Coding;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::model::{Model, Task};
+use reticent_fit::raw_columns::RawColumns;
 
 use super::read_model;
 use crate::args::PredictArguments;
@@ -26,14 +27,14 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
     let mut writer = PredictionWriter::new(&arguments.out, &mut out, &model)?;
 
     let coding = Coding::of(&model.schema);
-    let mut columns = vec![0.0; coding.columns().len()];
+    let mut columns = RawColumns::new(coding);
     // One number a row, or one probability a class.
     let width = model.classes.len().max(1);
     let mut batch = Vec::with_capacity(BATCH_ROWS * width);
     let mut failed = None;
     let bar = progress::reading(source.bytes_total());
     source.for_each_row(&mut |bytes| bar.set_position(bytes), &mut |row| {
-        coding.raw_columns(row.cells, &mut columns);
+        columns.set(row.cells, row.given);
         match model.task {
             Task::Regression => batch.push(model.number(&columns)),
             Task::BinaryClassification | Task::MulticlassClassification => {

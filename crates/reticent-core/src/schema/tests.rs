@@ -470,6 +470,11 @@ fn rows_of_many_features_list_them() {
             with("nonzeros_max = 7", &format!("3 = {{ {other} }}")).expect_err("nothing to list").to_string();
         assert!(problems.contains("table.nonzeros_max: has nothing to list"), "{problems}");
     }
+    // A value that is not there would be missing, and no 0.
+    assert_eq!(most("missing = [\"0.0\"]", "\"1..1024\" = { bounds = [0, 1] }"), None);
+    let problems =
+        with("missing = [\"0.0\"]\nnonzeros_max = 7", "3 = { bounds = [0, 1] }").expect_err("both").to_string();
+    assert!(problems.contains("table.missing: has 0 for a missing value"), "{problems}");
     let schema = with("nonzeros_max = 7", "\"1..3\" = { bounds = [0, 1] }").expect("legal");
     let text = schema.to_text();
     assert!(text.contains("format = \"libsvm\"\nnonzeros_max = 7\n"), "{text}");

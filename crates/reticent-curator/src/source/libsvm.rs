@@ -182,7 +182,7 @@ impl RawRow for LibsvmRow<'_> {
         }
     }
 
-    fn given(&self) -> &[usize] {
-        &self.values.given
+    fn given(&self) -> Option<&[usize]> {
+        Some(&self.values.given)
     }
 }

@@ -79,6 +79,7 @@ impl RowCoder {
             let place = |feature: &usize| Some((self.listed_places.get(*feature).copied().flatten()?, *feature));
             let mut numbers: Vec<(usize, u16)> = raw
                 .given()
+                .unwrap_or_default()
                 .iter()
                 .filter_map(place)
                 .map(|(place, feature)| (place, listed.code(place, &cell(feature))))

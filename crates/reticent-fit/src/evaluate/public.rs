@@ -2,6 +2,7 @@
 
 use super::{Calibration, Evaluation, Figure};
 use crate::model::{Model, Task};
+use crate::raw_columns::Columns;
 
 /// Buckets of the calibration table.
 const CALIBRATION_BUCKETS: usize = 10;
@@ -38,7 +39,7 @@ impl<'m> Scored<'m> {
     ///
     /// # Panics
     /// When there is not one column a coefficient, or the label is no class of the model.
-    pub fn add(&mut self, columns: &[f64], label: f64) {
+    pub fn add(&mut self, columns: &(impl Columns + ?Sized), label: f64) {
         match self.model.task {
             Task::BinaryClassification => self.binary.push((self.model.score(0, columns), label > 0.5)),
             Task::MulticlassClassification => {

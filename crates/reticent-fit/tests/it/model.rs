@@ -8,6 +8,7 @@ use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
 use reticent_fit::model::{Model, ModelError};
 use reticent_fit::prepared_fit::Fitted;
+use reticent_fit::raw_columns::RawColumns;
 use reticent_testkit::generate;
 
 use super::table::{Asked, engine, fit, schema};
@@ -42,6 +43,32 @@ proptest! {
         let back = model.weights(&encoding);
         for (weight, back) in weights.iter().zip(&back) {
             prop_assert!((weight - back).abs() < 1e-9, "weights survive the round trip");
+        }
+    }
+
+    /// One row after another, told what it lists or not: the score of all its columns.
+    #[test]
+    fn a_row_is_scored_by_what_it_lists(
+        rows in prop::collection::vec((prop::collection::vec(prop_oneof![2 => Just(0.0), 1 => 0.0f64..1.0], 6), any::<bool>()), 1..6),
+        weights in prop::collection::vec(-3.0f64..3.0, 7),
+    ) {
+        let text = format!(
+            "[privacy]\n{PRIVACY}\n[table]\nformat = \"libsvm\"\nnonzeros_max = 2\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+             [features]\n1 = {{ bounds = [0, 1] }}\n2 = {{ bounds = [-1, 1] }}\n\"3..6\" = {{ bounds = [0, 1] }}\n"
+        );
+        let schema = Schema::from_text(&text).expect("legal");
+        let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+        let model = Model::from_weights(&schema, &Fitted { encoding, weights, covariance: None }, None);
+        let mut columns = RawColumns::new(Coding::of(&schema));
+        for (numbers, is_told) in rows {
+            let cells: Vec<Cell> = numbers.iter().map(|number| Cell::Number(*number)).collect();
+            // In any order, as a line may be, and with what has a place in every row.
+            let given: Vec<usize> = (0..6).rev().filter(|feature| numbers[*feature] > 0.0).collect();
+            columns.set(&cells, is_told.then_some(&given[..]));
+            let mut all = [0.0; 7];
+            Coding::of(&schema).raw_columns(&cells, &mut all);
+            prop_assert_eq!(model.score(0, &columns).to_bits(), model.score(0, &all).to_bits());
+            prop_assert_eq!(model.probabilities(&columns), model.probabilities(&all));
         }
     }
 
