@@ -1,5 +1,6 @@
 //! Passes over a table in memory, through the engine that `reticent fit` uses.
 
+use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use fastrand::Rng;
@@ -10,6 +11,7 @@ use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
 
 use super::Bench;
@@ -51,6 +53,28 @@ impl Loaded {
         Self::of_cells(schema_of(&features), rows, |random| Cell::Category(random.u32(1..=buckets)))
     }
 
+    /// Rows of a libsvm file that list `most` of the columns, read as a fit reads them.
+    fn generate_listed(rows: usize, columns: usize, most: usize) -> Result<Self, String> {
+        let schema = Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[table]\nformat = \"libsvm\"\nnonzeros_max = {most}\n\
+             [target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n\"1..{columns}\" = {{ bounds = [0, 1] }}\n"
+        ));
+        let schema = schema.map_err(|error| error.to_string())?;
+        let mut file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+        let mut random = Rng::with_seed(1);
+        let mut text = BufWriter::new(&mut file);
+        for _ in 0..rows {
+            let mut line = u8::from(random.bool()).to_string();
+            (0..most).for_each(|_| line.push_str(&format!(" {}:{:.3}", random.usize(1..=columns), random.f64())));
+            writeln!(text, "{line}").map_err(|error| error.to_string())?;
+        }
+        text.flush().map_err(|error| error.to_string())?;
+        drop(text);
+        let source = TableSource::open(file.path(), &schema, Need::FeaturesAndTarget);
+        let table = source.and_then(|source| CodedTable::read(source, &schema, &mut |_| ()));
+        Ok(Self::of_table(schema, table.map_err(|error| error.to_string())?))
+    }
+
     fn of_cells(schema: Schema, rows: usize, cell: impl Fn(&mut Rng) -> Cell) -> Self {
         let mut table = CodedTable::empty(&schema);
         let mut random = Rng::with_seed(1);
@@ -59,6 +83,10 @@ impl Loaded {
             cells.iter_mut().for_each(|one| *one = cell(&mut random));
             table.push(&cells, Label::Class(u16::from(random.bool())));
         }
+        Self::of_table(schema, table)
+    }
+
+    fn of_table(schema: Schema, table: CodedTable) -> Self {
         let columns = Coding::of(&schema).columns().len();
         // Rows of norm at most 1: the clip of every row is paid here, once.
         let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
@@ -226,15 +254,20 @@ pub(super) fn sparse(bench: &mut Bench<'_>) -> Result<(), String> {
     const FEATURES: usize = 50;
     const BUCKETS: u32 = 20_000;
     let (rows, columns) = (bench.rows(200_000), FEATURES * BUCKETS as usize);
-    print("A pass over a sparse table: fifty features of 20,000 hash buckets, or as many values a row.\n");
+    print("A pass over a sparse table: fifty features of 20,000 hash buckets, or fifty values that a row lists.\n");
     let repeats = bench.repeats(15);
-    let table = Loaded::generate_sparse(rows, FEATURES, BUCKETS);
+    let tables = [
+        (OURS.to_owned(), Loaded::generate_sparse(rows, FEATURES, BUCKETS)),
+        (format!("{OURS}, listed"), Loaded::generate_listed(rows, columns, FEATURES)?),
+    ];
     let mut measures = Vec::new();
     for threads in [1, 2] {
         // A column and a coordinate for each value.
         let bytes = Some((rows * FEATURES * (size_of::<u32>() + size_of::<i16>())) as f64);
-        let (what, times) = (OURS.to_owned(), table.gradient(threads, repeats));
-        measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+        for (what, table) in &tables {
+            let (what, times) = (what.clone(), table.gradient(threads, repeats));
+            measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+        }
         let arguments = [rows, columns, FEATURES, repeats].map(|number| number.to_string());
         let found = bench.python.run("sparse.py", threads, &arguments)?;
         measures.extend(found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), threads, one)));
