@@ -51,12 +51,44 @@ impl Values {
 
 /// Where in a line each slot of a row is found.
 struct Slots {
-    /// By index.
-    features: HashMap<u64, usize>,
+    features: FeatureSlots,
     label: Option<usize>,
     /// Privacy unit and event id, which are both the group.
     groups: Vec<usize>,
     count: usize,
+}
+
+/// The slot of each feature by its index.
+#[derive(Default)]
+struct FeatureSlots {
+    /// Of small indices, which are nearly all; [`NO_SLOT`] where there is none.
+    near: Vec<u32>,
+    far: HashMap<u64, usize>,
+}
+
+const NO_SLOT: u32 = u32::MAX;
+/// Indices below this are small: their slots take no more than 16 MiB.
+const NEAR: u64 = 1 << 22;
+
+impl FeatureSlots {
+    fn insert(&mut self, index: u64, slot: usize) {
+        if index >= NEAR {
+            self.far.insert(index, slot);
+            return;
+        }
+        let place = index as usize;
+        if self.near.len() <= place {
+            self.near.resize(place + 1, NO_SLOT);
+        }
+        self.near[place] = u32::try_from(slot).expect("a schema caps its columns");
+    }
+
+    fn get(&self, index: u64) -> Option<usize> {
+        if index < NEAR {
+            return self.near.get(index as usize).filter(|slot| **slot != NO_SLOT).map(|slot| *slot as usize);
+        }
+        self.far.get(&index).copied()
+    }
 }
 
 impl LibsvmTable {
@@ -67,7 +99,7 @@ impl LibsvmTable {
         wanted: &[WantedColumn<'_>],
         feature_count: usize,
     ) -> Result<Self, SourceError> {
-        let (mut features, mut label, mut groups) = (HashMap::new(), None, Vec::new());
+        let (mut features, mut label, mut groups) = (FeatureSlots::default(), None, Vec::new());
         for (slot, wanted) in wanted.iter().enumerate() {
             match wanted.role {
                 Role::Number | Role::Word if slot < feature_count => {
@@ -152,8 +184,8 @@ impl Slots {
             let value = place + colon + 1..place + word.len();
             if word[..colon] == *LIBSVM_GROUP.as_bytes() {
                 self.groups.iter().for_each(|slot| values.set(*slot, value.clone()));
-            } else if let Some(slot) = index(&word[..colon]).and_then(|index| self.features.get(&index)) {
-                values.set(*slot, value);
+            } else if let Some(slot) = index(&word[..colon]).and_then(|index| self.features.get(index)) {
+                values.set(slot, value);
             }
         }
         is_row

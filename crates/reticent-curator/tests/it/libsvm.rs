@@ -13,7 +13,7 @@ fn schema(table: &str, unit: &str, target: &str) -> Schema {
     let text = format!(
         "[privacy]\nunit = {unit}\nadjacency = \"add-remove\"\n[table]\n{table}\n[target]\ncolumn = \"label\"\n{target}\n\
          [features]\n3 = {{ bounds = [-10, 10] }}\n0 = {{ bounds = [0, 1], missing = 1 }}\n\
-         12 = {{ categories = [\"1\", \"2\", \"x\"] }}\n70000 = {{ hash_buckets = 9 }}\n"
+         12 = {{ categories = [\"1\", \"2\", \"x\"] }}\n7000000 = {{ hash_buckets = 9 }}\n"
     );
     Schema::from_text(&text).unwrap_or_else(|problems| panic!("{problems}"))
 }
@@ -59,7 +59,7 @@ fn lines_are_read_as_their_writers_mean_them() {
     };
     let key = |text: &str| Some(text.as_bytes().to_vec());
     for (text, cells, label, unit) in [
-        ("+1 qid:7 3:2.5 12:2 70000:u\n", row(2.5, zero, 2, b"u"), Label::Class(1), key("7")),
+        ("+1 qid:7 3:2.5 12:2 7000000:u\n", row(2.5, zero, 2, b"u"), Label::Class(1), key("7")),
         ("\u{feff}+1 qid:7 3:2.5", row(2.5, zero, 0, b"0"), Label::Class(1), key("7")),
         ("-1 qid:7", row(0.0, zero, 0, b"0"), Label::Class(0), key("7")),
         ("\n \t\r\n# a remark\n1.0\tqid:a  0:1 3:99 # 3:1\r\n", row(10.0, one, 0, b"0"), Label::Class(1), key("a")),
@@ -109,11 +109,11 @@ proptest! {
     ) {
         let unit = if by_unit { UNIT } else { "\"row\"" };
         let target = if bounds { "bounds = [-2, 2]" } else { CLASSES };
-        let mut csv = "label,qid,3,0,12,70000\n".to_owned();
+        let mut csv = "label,qid,3,0,12,7000000\n".to_owned();
         let mut libsvm = String::new();
         for (label, group, values, place) in &rows {
             csv.push_str(&format!("{label},{group},{}\n", values.join(",")));
-            let mut pairs: Vec<String> = ["3", "0", "12", "70000"]
+            let mut pairs: Vec<String> = ["3", "0", "12", "7000000"]
                 .iter()
                 .zip(values)
                 .filter(|(_, value)| **value != "0")
