@@ -226,6 +226,21 @@ pub(crate) struct AuditArguments {
     /// Schema whose fits are audited; default: two numbers and a category, with the target and adjacency that the method needs
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
+    /// Public model that the fits start from, as in `fit`; default: none, or one that is sure of a class, whichever shows more
+    #[arg(long, value_name = "MODEL", requires = "schema")]
+    pub(crate) init: Option<PathBuf>,
+    /// Rows beside those of the unit that comes and goes
+    #[arg(long, default_value_t = 1000, value_parser = rows)]
+    pub(crate) rows: usize,
+    #[command(flatten)]
+    pub(crate) trial: TrialArguments,
+    #[command(flatten)]
+    pub(crate) choice: MethodChoice,
+}
+
+/// What is claimed, and how hard an audit tries to refute it.
+#[derive(Args)]
+pub(crate) struct TrialArguments {
     /// Budget of one fit as mu of Gaussian differential privacy; bounds are tightest near 1
     #[arg(long, allow_negative_numbers = true, conflicts_with = "epsilon", required_unless_present = "epsilon")]
     pub(crate) mu: Option<Mu>,
@@ -235,20 +250,15 @@ pub(crate) struct AuditArguments {
     /// Failure probability of the claim
     #[arg(long, allow_negative_numbers = true, default_value = "1e-6")]
     pub(crate) delta: Delta,
-    /// Fits of each table that choose the test, and as many again that judge it
+    /// Fits of each neighbour that choose the test, and as many again that judge it
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(100..))]
     pub(crate) runs: u64,
-    /// Rows beside those of the unit that comes and goes
-    #[arg(long, default_value_t = 1000, value_parser = rows)]
-    pub(crate) rows: usize,
     /// Probability with which the bound holds
     #[arg(long, default_value_t = 0.999, value_parser = confidence)]
     pub(crate) confidence: f64,
     /// Draw the claimed and the observed trade-off between false alarms and misses (SVG)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) choice: MethodChoice,
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -382,6 +392,17 @@ Examples:
   reticent party fit --schema study.toml --auxiliary public.csv --parties parties.txt --votes votes \\
       --epsilon 1 --delta 1e-6 --combiner party-soft-labels --penalty 0.1 --out algorithm-2.json --json")]
     Fit(PartyFitArguments),
+    /// Bound from below what combined votes reveal of one party, by fits of votes that are made up
+    #[command(after_help = "\
+No vote is read: votes are made up, on auxiliary rows that are made up or given, and the ledger is one in memory.
+
+Examples:
+  reticent party audit --mu 1
+  reticent party audit --combiner party-averaging --mu 1 --runs 20000 --plot audit.svg
+  reticent party audit --schema study.toml --auxiliary public.csv --others 20 --epsilon 2 --delta 1e-6
+
+Exit code 70: the lower bound is above the claim.")]
+    Audit(PartyAuditArguments),
 }
 
 /// What all parties vote on.
@@ -439,6 +460,12 @@ pub(crate) struct PartyRequest {
     /// Failure probability, between 0 and 1
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Delta,
+    #[command(flatten)]
+    pub(crate) combiner: CombinerArguments,
+}
+
+#[derive(Args)]
+pub(crate) struct CombinerArguments {
     /// How votes become a model
     #[arg(long, value_name = "COMBINER", default_value = "party-statistic", value_parser = [
         "party-statistic", "party-soft-labels", "party-majority", "party-averaging",
@@ -477,6 +504,23 @@ pub(crate) struct PartyFitArguments {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct PartyAuditArguments {
+    /// Schema (TOML) with adjacency = "party"; default: two numbers, a category and two classes
+    #[arg(long, value_name = "FILE", requires = "auxiliary")]
+    pub(crate) schema: Option<PathBuf>,
+    /// The public rows that are voted on; default: 64 rows that are made up
+    #[arg(long, value_name = "FILE", requires = "schema")]
+    pub(crate) auxiliary: Option<PathBuf>,
+    /// Parties beside the one whose votes change
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    pub(crate) others: u16,
+    #[command(flatten)]
+    pub(crate) trial: TrialArguments,
+    #[command(flatten)]
+    pub(crate) combiner: CombinerArguments,
 }
 
 /// The feature holder runs `prepare`, `fit`, `prepare-evaluation` and `evaluate`; the label holder runs `measure`.

@@ -40,7 +40,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Ledger(command) => ledger::run(command),
         Command::Schema(command) => schema::run(command),
         Command::Party(command) => party::run(command),
-        Command::Audit(arguments) => audit::run(arguments),
+        Command::Audit(arguments) => audit::tables(arguments),
         Command::Demo(arguments) => demo::run(arguments),
     }
 }

@@ -1,44 +1,36 @@
-//! `reticent audit`: how much repeated fits of neighbouring synthetic tables really tell apart, against the claim.
+//! `reticent audit` and `reticent party audit`: how much repeated fits of neighbours really tell apart, against the claim.
 //!
 //! ```text
-//!   pilot: every candidate pair of tables, a few fits each ──▶ the pair that differs most
+//!   pilot: every candidate start and pair of neighbours, a few fits each; more fits of the best ──▶ those that differ most
 //!   then:  fits of that pair ──▶ a linear test ──▶ fresh fits judge it ──▶ lower bound on mu, with confidence
 //! ```
 //! What the test sees are all releases of a fit, as an adversary may; how they were computed it does not know. The tables
-//! are made up here and nobody is in them, so the fits are charged to a ledger in memory. Noise is that of every fit, from
-//! the operating system.
+//! and votes are made up here and nobody is in them, so the fits are charged to a ledger in memory. Noise is that of every
+//! fit, from the operating system.
 
-mod pairs;
 mod plot;
+mod start;
+mod tables;
+mod trial;
+mod votes;
 
-use std::collections::BTreeMap;
-
-use rayon::prelude::*;
-use reticent_core::adjacency::Adjacency;
-use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
+use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::schema::Schema;
-use reticent_core::session::Session;
-use reticent_core::units::MuSquared;
-use reticent_curator::memory_engine::MemoryEngine;
 use reticent_fit::audit::{LowerBounds, TestErrors};
 use reticent_fit::method::{self, FitRequest};
+use reticent_fit::model::Model;
+use reticent_fit::party;
 use reticent_fit::plan::{PlanError, PrivacyClaim};
-use reticent_fit::prepared_fit::{FitError, PreparedFit};
-use reticent_math::discriminant::{direction, separation_square};
+use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
-use self::pairs::Pair;
-use super::read_schema;
-use crate::args::AuditArguments;
+use self::start::Start;
+use self::trial::Trial;
+use super::party::{chosen, read_auxiliary};
+use super::{read_model, read_schema};
+use crate::args::{AuditArguments, PartyAuditArguments, TrialArguments};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
-use crate::progress;
-
-/// Fits of each table of a candidate pair in the pilot.
-const PILOT_RUNS: u64 = 200;
-/// Sums that the answers of one repeated release are put together in: a test of every single answer would drown in the noise of
-/// its own weights.
-const GROUPS: usize = 4;
 
 /// What was audited, and what came out.
 struct Audit {
@@ -47,14 +39,41 @@ struct Audit {
     pair: String,
     errors: TestErrors,
     bounds: LowerBounds,
-    /// Scores of the fresh fits, by table.
+    /// Scores of the fresh fits, by neighbour.
     scores: [Vec<f64>; 2],
 }
 
-pub(super) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
+/// Fits of tables.
+pub(super) fn tables(arguments: &AuditArguments) -> Result<(), Failure> {
+    let (schema, fits) = prepare(arguments)?;
+    let trials = fits.iter().flat_map(|(start, prepared)| tables::trials(&schema, arguments.rows, start, prepared));
+    run(&arguments.trial, &schema, trials.collect())
+}
+
+/// Fits of votes.
+pub(super) fn votes(arguments: &PartyAuditArguments) -> Result<(), Failure> {
+    let (schema, auxiliary) = match (&arguments.schema, &arguments.auxiliary) {
+        (Some(schema), Some(auxiliary)) => {
+            let schema = read_schema(schema)?;
+            let auxiliary = read_auxiliary(auxiliary, &schema)?;
+            (schema, auxiliary)
+        }
+        _ => votes::small_question(),
+    };
+    let (combiner, options) = chosen(&arguments.combiner);
+    let claim = claim(schema.relation(), &arguments.trial);
+    let request = party::PartyRequest {
+        fit: FitRequest { schema: &schema, claim: &claim, init: None, options: &options },
+        auxiliary: &auxiliary,
+        parties: u64::from(arguments.others) + 1,
+    };
+    let prepared = party::prepare(combiner, &request).map_err(Failure::usage)?;
+    run(&arguments.trial, &schema, votes::trials(&schema, &auxiliary, arguments.others.into(), &prepared))
+}
+
+fn run(arguments: &TrialArguments, schema: &Schema, trials: Vec<Trial<'_>>) -> Result<(), Failure> {
     let plot = arguments.plot.as_deref().map(OutputFile::create).transpose()?;
-    let (schema, prepared) = prepare(arguments)?;
-    let audit = audit(arguments, &schema, &prepared)?;
+    let audit = trial::judge(arguments, schema, trials)?;
     if let Some(mut file) = plot {
         plot::draw(&audit, file.writer())?;
         file.finish()?;
@@ -75,17 +94,38 @@ pub(super) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The fit to be audited: under the given schema, or under a small one that the method fits.
-fn prepare(arguments: &AuditArguments) -> Result<(Schema, PreparedFit), Failure> {
-    if let Some(path) = &arguments.schema {
-        let schema = read_schema(path)?;
-        let prepared = prepare_under(arguments, &schema).map_err(Failure::usage)?;
-        return Ok((schema, prepared));
+fn claim(relation: Relation, arguments: &TrialArguments) -> PrivacyClaim {
+    match (arguments.mu, arguments.epsilon) {
+        (Some(mu), _) => PrivacyClaim::of_mu(relation, mu, arguments.delta),
+        (None, Some(epsilon)) => PrivacyClaim::new(relation, epsilon, arguments.delta),
+        (None, None) => unreachable!("the parser asks for one of them"),
     }
+}
+
+/// The fits to be audited, one a start: under the given schema, or under a small one that the method fits.
+fn prepare(arguments: &AuditArguments) -> Result<(Schema, Vec<(Start, PreparedFit)>), Failure> {
+    let schema = match &arguments.schema {
+        Some(path) => read_schema(path)?,
+        None => small_schema(arguments)?,
+    };
+    let starts = match &arguments.init {
+        Some(path) => vec![Start::of(Some(read_model(path)?))],
+        None => Start::candidates(&schema),
+    };
+    let fit = |start: Start| {
+        let prepared = prepare_under(arguments, &schema, start.model.as_ref())?;
+        Ok((start, prepared))
+    };
+    let fits = starts.into_iter().map(fit).collect::<Result<_, PlanError>>().map_err(Failure::usage)?;
+    Ok((schema, fits))
+}
+
+/// The first of the small schemas that the method fits.
+fn small_schema(arguments: &AuditArguments) -> Result<Schema, Failure> {
     let mut refused = None;
-    for schema in pairs::small_schemas(arguments.rows) {
-        match prepare_under(arguments, &schema) {
-            Ok(prepared) => return Ok((schema, prepared)),
+    for schema in tables::small_schemas(arguments.rows) {
+        match prepare_under(arguments, &schema, None) {
+            Ok(_) => return Ok(schema),
             Err(error @ (PlanError::Target { .. } | PlanError::Adjacency { .. })) => refused = Some(error),
             Err(error) => return Err(Failure::usage(error)),
         }
@@ -93,103 +133,15 @@ fn prepare(arguments: &AuditArguments) -> Result<(Schema, PreparedFit), Failure>
     Err(Failure::usage(refused.expect("there is more than one small schema")))
 }
 
-fn prepare_under(arguments: &AuditArguments, schema: &Schema) -> Result<PreparedFit, PlanError> {
-    let relation = schema.relation();
-    if relation.adjacency == Adjacency::Party {
-        return Err(PlanError::Parameter(
-            "an audit fits tables; under party adjacency votes are combined, and `reticent party` has no audit"
-                .to_owned(),
-        ));
+fn prepare_under(arguments: &AuditArguments, schema: &Schema, init: Option<&Model>) -> Result<PreparedFit, PlanError> {
+    if schema.relation().adjacency == Adjacency::Party {
+        let message =
+            "an audit of a method fits tables; under party adjacency votes are combined: `reticent party audit`";
+        return Err(PlanError::Parameter(message.to_owned()));
     }
-    let claim = match (arguments.mu, arguments.epsilon) {
-        (Some(mu), _) => PrivacyClaim::of_mu(relation, mu, arguments.delta),
-        (None, Some(epsilon)) => PrivacyClaim::new(relation, epsilon, arguments.delta),
-        (None, None) => unreachable!("the parser asks for one of them"),
-    };
-    let request = FitRequest { schema, claim: &claim, init: None, options: &arguments.choice.options };
+    let claim = claim(schema.relation(), &arguments.trial);
+    let request = FitRequest { schema, claim: &claim, init, options: &arguments.choice.options };
     method::prepare(arguments.choice.method, &request)
-}
-
-fn audit(arguments: &AuditArguments, schema: &Schema, prepared: &PreparedFit) -> Result<Audit, Failure> {
-    let request = prepared.plan().request("synthetic", schema);
-    let candidates = pairs::candidates(schema, arguments.rows);
-    let bar = progress::fits(2 * (PILOT_RUNS * candidates.len() as u64 + 2 * arguments.runs));
-    let collect = |pair: &Pair, runs: u64| -> Result<[Vec<Vec<f64>>; 2], Failure> {
-        let of_table = |engine: &MemoryEngine| {
-            let one = |_| {
-                bar.inc(1);
-                releases_of_one_fit(engine, schema, prepared, &request)
-            };
-            (0..runs).into_par_iter().map(one).collect::<Result<Vec<_>, Failure>>()
-        };
-        Ok([of_table(&pair.first)?, of_table(&pair.second)?])
-    };
-
-    let mut best: Option<(f64, Pair)> = None;
-    for pair in candidates {
-        let [first, second] = collect(&pair, PILOT_RUNS)?;
-        let apart = separation_square(&first, &second);
-        if best.as_ref().is_none_or(|(most, _)| apart > *most) {
-            best = Some((apart, pair));
-        }
-    }
-    let (_, pair) = best.expect("every adjacency has candidates");
-
-    let [first, second] = collect(&pair, arguments.runs)?;
-    let weights = direction(&first, &second);
-    let score = |one: &Vec<f64>| one.iter().zip(&weights).map(|(value, weight)| value * weight).sum::<f64>();
-    let mean = |sample: &[Vec<f64>]| sample.iter().map(score).sum::<f64>() / sample.len() as f64;
-    let threshold = 0.5 * (mean(&first) + mean(&second));
-
-    let [first, second] = collect(&pair, arguments.runs)?;
-    bar.finish_and_clear();
-    let scores = [first, second].map(|sample| sample.iter().map(score).collect::<Vec<f64>>());
-    let errors = TestErrors {
-        false_alarms: scores[0].iter().filter(|score| **score > threshold).count() as u64,
-        misses: scores[1].iter().filter(|score| **score <= threshold).count() as u64,
-        runs: arguments.runs,
-    };
-    let plan = prepared.plan();
-    Ok(Audit {
-        method: plan.method,
-        claim: plan.claim.clone(),
-        pair: pair.description,
-        errors,
-        bounds: errors.lower_bounds(arguments.confidence, arguments.delta.get()),
-        scores,
-    })
-}
-
-/// All that one fit releases, the answers of a repeated release added up in a few groups.
-fn releases_of_one_fit(
-    engine: &MemoryEngine,
-    schema: &Schema,
-    prepared: &PreparedFit,
-    request: &Request,
-) -> Result<Vec<f64>, Failure> {
-    let mut ledger = SyntheticLedger::new(schema);
-    let mut session = Session::open(engine, &mut ledger, schema.relation())?;
-    // The planned release and the group that each answer belongs to.
-    let mut places = prepared.plan().releases.iter().enumerate().flat_map(|(release, planned)| {
-        (0..planned.times as usize).map(move |time| (release, time * GROUPS / planned.times as usize))
-    });
-    let mut sums: Vec<((usize, usize), Vec<f64>)> = Vec::new();
-    let fitted = prepared.fit(&mut session, request, &mut |released| {
-        let place = places.next().expect("the plan has each release");
-        let values = released.values();
-        match sums.last_mut() {
-            Some((last, sum)) if *last == place => {
-                sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
-            }
-            _ => sums.push((place, values)),
-        }
-    });
-    match fitted {
-        // A model that cannot be computed from its releases changes nothing about what was released.
-        Ok(_) | Err(FitError::Numeric(_)) => {}
-        Err(error @ (FitError::Session(_) | FitError::PublicFeatures(_))) => return Err(error.into()),
-    }
-    Ok(sums.into_iter().flat_map(|(_, sum)| sum).collect())
 }
 
 fn json(audit: &Audit, confidence: f64) -> serde_json::Value {
@@ -199,7 +151,7 @@ fn json(audit: &Audit, confidence: f64) -> serde_json::Value {
         "relation": claim.relation.to_string(),
         "claimed": { "mu": claim.mu, "epsilon": claim.epsilon.get(), "delta": claim.delta.get() },
         "pair": pair,
-        "runs_per_table": errors.runs,
+        "runs_per_neighbour": errors.runs,
         "false_alarms": errors.false_alarms,
         "misses": errors.misses,
         "confidence": confidence,
@@ -214,7 +166,7 @@ fn text(audit: &Audit, confidence: f64) -> String {
         "Audit of {method}: {}\n\
          Claim: mu {:.6} (epsilon {} at delta {:e})\n\
          Pair:  {pair}\n\
-         Test:  a linear score of all releases, {} fresh fits of each table; it mistook the first table for the second in \
+         Test:  a linear score of all releases, {} fresh fits of each neighbour; it mistook the first for the second in \
          {:.2} %, the second for the first in {:.2} %\n\n\
          Lower bound with {} % confidence: mu {:.4}, {:.1} % of the claim; epsilon {:.4} at the same delta\n\n\
          A bound below the claim proves nothing about other pairs and tests; it shows that no noise is missing here. A bound \
@@ -231,23 +183,4 @@ fn text(audit: &Audit, confidence: f64) -> String {
         100.0 * bounds.mu / claim.mu,
         bounds.epsilon,
     )
-}
-
-/// The account of tables that nobody is in: it follows the rules and forgets.
-struct SyntheticLedger(Account);
-
-impl SyntheticLedger {
-    fn new(schema: &Schema) -> Self {
-        Self(Account { budget: None, spent: BTreeMap::from([(schema.relation(), MuSquared::ZERO)]) })
-    }
-}
-
-impl LedgerStore for SyntheticLedger {
-    fn account(&self) -> Result<Account, LedgerError> {
-        Ok(self.0.clone())
-    }
-
-    fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
-        Ok(self.0.book(request)?)
-    }
 }

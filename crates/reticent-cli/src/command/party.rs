@@ -16,9 +16,10 @@ use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
-use super::{data_name, fit, ledger_beside, read_schema};
+use super::{audit, data_name, fit, ledger_beside, read_schema};
 use crate::args::{
-    BallotArguments, BallotRequest, PartyCommand, PartyFitArguments, PartyPlanArguments, PartyRequest, VoteArguments,
+    BallotArguments, BallotRequest, CombinerArguments, PartyCommand, PartyFitArguments, PartyPlanArguments,
+    PartyRequest, VoteArguments,
 };
 use crate::failure::Failure;
 use crate::files::OutputFile;
@@ -30,6 +31,7 @@ pub(super) fn run(command: &PartyCommand) -> Result<(), Failure> {
         PartyCommand::Vote(arguments) => vote(arguments),
         PartyCommand::Plan(arguments) => plan(arguments),
         PartyCommand::Fit(arguments) => combine(arguments),
+        PartyCommand::Audit(arguments) => audit::votes(arguments),
     }
 }
 
@@ -52,15 +54,18 @@ impl Question {
                 return Err(Failure::Usage(message.to_owned()));
             }
         };
-        let place = &request.auxiliary;
-        let fingerprint = file_fingerprint(place)
-            .map_err(|error| Failure::input_output("reading the auxiliary rows", place, &error))?;
-        let table = read_rows(place, &schema, Need::Features)?;
-        let auxiliary = Auxiliary::new(&schema, table.rows().map(|(row, _)| row), fingerprint.clone())
-            .map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))?;
-        let ballot = Ballot::new(&classes, auxiliary.rows(), fingerprint);
+        let auxiliary = read_auxiliary(&request.auxiliary, &schema)?;
+        let ballot = Ballot::new(&classes, auxiliary.rows(), auxiliary.fingerprint().to_owned());
         Ok(Self { schema, classes, auxiliary, ballot })
     }
+}
+
+pub(super) fn read_auxiliary(place: &Path, schema: &Schema) -> Result<Auxiliary, Failure> {
+    let fingerprint =
+        file_fingerprint(place).map_err(|error| Failure::input_output("reading the auxiliary rows", place, &error))?;
+    let table = read_rows(place, schema, Need::Features)?;
+    Auxiliary::new(schema, table.rows().map(|(row, _)| row), fingerprint)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
 }
 
 fn read_rows(place: &Path, schema: &Schema, need: Need) -> Result<PublicTable, Failure> {
@@ -111,12 +116,17 @@ fn read_roster(place: &Path) -> Result<Roster, Failure> {
     Roster::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
 }
 
-fn prepare(request: &PartyRequest, question: &Question, roster: &Roster) -> Result<PreparedFit, Failure> {
-    let combiner = Combiner::ALL.into_iter().find(|combiner| combiner.name() == request.combiner);
+/// The combiner and its options, as they were given.
+pub(super) fn chosen(arguments: &CombinerArguments) -> (Combiner, Options) {
+    let combiner = Combiner::ALL.into_iter().find(|combiner| combiner.name() == arguments.combiner);
     let combiner = combiner.expect("the parser knows the names");
-    let given = [("penalty", &request.penalty), ("norm", &request.norm)];
+    let given = [("penalty", &arguments.penalty), ("norm", &arguments.norm)];
     let given = given.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value)));
-    let options = given.fold(Options::default(), |options, (name, value)| options.with(name, value));
+    (combiner, given.fold(Options::default(), |options, (name, value)| options.with(name, value)))
+}
+
+fn prepare(request: &PartyRequest, question: &Question, roster: &Roster) -> Result<PreparedFit, Failure> {
+    let (combiner, options) = chosen(&request.combiner);
     let schema = &question.schema;
     let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);
     let asked = party::PartyRequest {

@@ -19,7 +19,7 @@ pub(super) fn draw(audit: &Audit, file: &mut File) -> Result<(), Failure> {
     {
         let area = SVGBackend::with_string(&mut svg, (720, 560)).into_drawing_area();
         area.fill(&WHITE).map_err(|error| failed(&error))?;
-        let title = format!("{}: {} fits of each table", audit.method, audit.errors.runs);
+        let title = format!("{}: {} fits of each neighbour", audit.method, audit.errors.runs);
         let mut chart = ChartBuilder::on(&area)
             .caption(title, ("sans-serif", 20))
             .margin(16)

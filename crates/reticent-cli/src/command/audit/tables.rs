@@ -1,17 +1,15 @@
 //! Neighbouring synthetic tables, chosen to be as different as neighbours can be.
 
 use reticent_core::adjacency::Adjacency;
+use reticent_core::engine::Engine;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::{Feature, FeatureKind, Schema, TargetKind};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
+use reticent_fit::prepared_fit::PreparedFit;
 
-/// Two tables that differ in what one unit holds.
-pub(super) struct Pair {
-    pub(super) description: String,
-    pub(super) first: MemoryEngine,
-    pub(super) second: MemoryEngine,
-}
+use super::start::Start;
+use super::trial::Trial;
 
 /// Schemas of two numbers and a category, one for each kind of target and adjacency that a method may need; most methods take
 /// the first.
@@ -88,13 +86,15 @@ fn labels(schema: &Schema) -> [Label; 2] {
     }
 }
 
-/// Pairs to try: one unit's rows in a corner, alone or among `rows` rows that a model would learn the opposite from.
-pub(super) fn candidates(schema: &Schema, rows: usize) -> Vec<Pair> {
+/// Pairs to try: one unit's rows in a corner, alone or among `rows` rows that a model would learn the opposite from. With a
+/// start model that is sure of a class, the unit has another.
+pub(super) fn trials<'a>(schema: &Schema, rows: usize, start: &Start, prepared: &'a PreparedFit) -> Vec<Trial<'a>> {
     let unit_rows = schema.privacy().unit.rows_max() as usize;
     let ends = labels(schema);
-    let mut pairs = Vec::new();
+    let mut trials = Vec::new();
     for corner in Corner::ALL {
-        for (label, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+        let surprising = |(label, _): &(Label, Label)| start.sure_of.is_none_or(|sure| sure != *label);
+        for (label, other) in [(ends[0], ends[1]), (ends[1], ends[0])].into_iter().filter(surprising) {
             let row = |corner: Corner, label| Row { cells: corner.cells(schema), label };
             let unit = |row: Row| vec![row; unit_rows];
             let against = vec![row(corner, other); rows];
@@ -108,9 +108,11 @@ pub(super) fn candidates(schema: &Schema, rows: usize) -> Vec<Pair> {
                     0 => "nothing else".to_owned(),
                     count => format!("{count} other rows"),
                 };
-                let description = format!("one unit with {name}, {change}; {surroundings} in the table");
+                let start = start.description;
+                let description = format!("one unit with {name}, {change}; {surroundings} in the table{start}");
                 let second = [around, &second].concat();
-                pairs.push(Pair { description, first: engine(schema, &first), second: engine(schema, &second) });
+                let neighbours = [engine(schema, &first), engine(schema, &second)];
+                trials.push(Trial { description, prepared, neighbours });
             };
             match schema.privacy().adjacency {
                 Adjacency::AddRemove => {
@@ -137,7 +139,7 @@ pub(super) fn candidates(schema: &Schema, rows: usize) -> Vec<Pair> {
             }
         }
     }
-    pairs
+    trials
 }
 
 fn word(label: Label) -> &'static str {
@@ -149,8 +151,8 @@ fn word(label: Label) -> &'static str {
     }
 }
 
-fn engine(schema: &Schema, rows: &[Row]) -> MemoryEngine {
+fn engine(schema: &Schema, rows: &[Row]) -> Box<dyn Engine + Sync> {
     let mut table = CodedTable::empty(schema);
     rows.iter().for_each(|row| table.push(&row.cells, row.label));
-    MemoryEngine::new(table)
+    Box::new(MemoryEngine::new(table))
 }

@@ -1,0 +1,93 @@
+//! Neighbouring synthetic votes: one party votes one way or the other.
+
+use reticent_core::encoding::Coding;
+use reticent_core::engine::Engine;
+use reticent_core::query::VOTE_STEPS;
+use reticent_core::record::Cell;
+use reticent_core::schema::Schema;
+use reticent_curator::party_votes::PartyVotes;
+use reticent_fit::method::outputs;
+use reticent_fit::party::Auxiliary;
+use reticent_fit::prepared_fit::PreparedFit;
+
+use super::trial::Trial;
+
+/// A whole vote.
+const WHOLE: u16 = VOTE_STEPS as u16;
+/// Auxiliary rows that are made up.
+const ROWS: u32 = 64;
+/// Most columns along which a party's votes are tried.
+const COLUMNS_MAX: usize = 16;
+
+/// A schema of two numbers, a category and two classes, and public rows that have a spread in every column.
+pub(super) fn small_question() -> (Schema, Auxiliary) {
+    let text = "[privacy]\nunit = \"row\"\nadjacency = \"party\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+                [features]\na = { bounds = [0, 1] }\nb = { bounds = [0, 1] }\nc = { categories = [\"u\", \"v\"] }\n";
+    let schema = Schema::from_text(text).expect("a legal schema");
+    let coding = Coding::of(&schema);
+    let rows: Vec<Vec<f64>> = (0..ROWS)
+        .map(|row| {
+            let (a, b) = (f64::from(row % 8) / 7.0, f64::from(row / 8) / 7.0);
+            let mut columns = vec![0.0; coding.columns().len()];
+            coding.raw_columns(&[Cell::Number(a), Cell::Number(b), Cell::Category(1 + row / 3 % 2)], &mut columns);
+            columns
+        })
+        .collect();
+    let rows = rows.iter().map(Vec::as_slice);
+    let auxiliary = Auxiliary::new(&schema, rows, "made up".to_owned()).expect("enough rows");
+    (schema, auxiliary)
+}
+
+/// Pairs to try: one party votes for a class where a column is above its mean and for another below, or the other way round;
+/// the intercept is above everywhere. Of the other parties half vote for the first class and half for the last, or all alike.
+pub(super) fn trials<'a>(
+    schema: &Schema,
+    auxiliary: &Auxiliary,
+    others: usize,
+    prepared: &'a PreparedFit,
+) -> Vec<Trial<'a>> {
+    let (columns, outputs) = (auxiliary.columns(), outputs(schema));
+    let is_above = |column: usize| move |row: &[f64]| row[column] > 0.0;
+    // Votes for the last class where `chosen` says so and for the first elsewhere, a vote a row and output.
+    let votes = |chosen: &dyn Fn(&[f64]) -> bool| -> Vec<u16> {
+        let of_row = |row: &[f64]| {
+            let mut votes = vec![0; outputs];
+            match (outputs, chosen(row)) {
+                (1, is_last) => votes[0] = if is_last { WHOLE } else { 0 },
+                (_, true) => votes[outputs - 1] = WHOLE,
+                (_, false) => votes[0] = WHOLE,
+            }
+            votes
+        };
+        auxiliary.features().chunks_exact(columns).flat_map(of_row).collect()
+    };
+    let [first, last] = [votes(&|_| false), votes(&|_| true)];
+    let surroundings: &[(&str, [&Vec<u16>; 2])] = &[
+        ("half vote for the first class and half for the last", [&first, &last]),
+        ("all vote for the first class", [&first, &first]),
+        ("all vote for the last class", [&last, &last]),
+    ];
+    // Alone, there are no others to differ.
+    let surroundings = if others == 0 { &surroundings[..1] } else { surroundings };
+    let names = auxiliary.encoding().coding().column_names();
+    let mut trials = Vec::new();
+    for (others_vote, by_turns) in surroundings {
+        for (column, column_name) in names.iter().enumerate().take(COLUMNS_MAX) {
+            let above = is_above(column);
+            let engine = |own: Vec<u16>| -> Box<dyn Engine + Sync> {
+                let others = by_turns.iter().cycle().take(others).map(|votes| (*votes).clone());
+                let all = std::iter::once(own).chain(others).collect();
+                Box::new(PartyVotes::new(schema.relation().unit, outputs, auxiliary.rows(), all))
+            };
+            trials.push(Trial {
+                description: format!(
+                    "one party votes for the last class where {column_name} is above its mean and for the first elsewhere, \
+                     or the other way round; of {others} others {others_vote}"
+                ),
+                prepared,
+                neighbours: [engine(votes(&above)), engine(votes(&|row| !above(row)))],
+            });
+        }
+    }
+    trials
+}
