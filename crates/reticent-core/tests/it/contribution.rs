@@ -252,10 +252,10 @@ fn an_unusable_label_adds_nothing() {
 
 #[test]
 fn marginals_are_counts_and_moments() {
-    let schema = generate::schema(2, 1, "unit = \"row\"\nadjacency = \"add-remove\"");
+    let schema = generate::schema(2, 2, "unit = \"row\"\nadjacency = \"add-remove\"");
     let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
-    let added = |classes, codes: [u16; 3], label| {
-        let map = Map::Marginals { classes, numeric: 2, categorical: 1, categories: 4 };
+    let added = |classes, codes: [u16; 4], label| {
+        let map = Map::Marginals { classes, numeric: 2, categorical: 2, categories: 8 };
         let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
         let query = SumQuery::new(shape, encoding.clone(), PassWeights::none()).expect("columns fit");
         let mut sum = PartialSum::zero(&query);
@@ -263,7 +263,7 @@ fn marginals_are_counts_and_moments() {
         reveal(sum).into_iter().map(|value| value as f64 / COUNT).collect::<Vec<f64>>()
     };
     for (label, counts) in [(0, [1.0, 0.0]), (1, [0.0, 1.0])] {
-        for codes in [[0, CODE_MAX, 0], [12_345, 30_000, 3], [16_384, 1, 2]] {
+        for codes in [[0, CODE_MAX, 0, 3], [12_345, 30_000, 3, 1], [16_384, 1, 2, 2]] {
             let found = added(2, codes, label);
             assert_eq!(found[..2], counts);
             for (slot, code) in codes[..2].iter().enumerate() {
@@ -273,15 +273,31 @@ fn marginals_are_counts_and_moments() {
                     assert!((found - expected).abs() < 4e-6, "{found} {expected}");
                 }
             }
-            let mut chosen = [0.0; 4];
+            let mut chosen = [0.0; 8];
             chosen[usize::from(codes[2])] = 1.0;
+            chosen[4 + usize::from(codes[3])] = 1.0;
             assert_eq!(found[6..], chosen);
         }
     }
     // A category beyond the last counts as the last; a number without a class is counted, too.
-    assert_eq!(added(0, [0, 0, 9], 5)[..1], [1.0]);
-    assert_eq!(added(0, [0, 0, 9], 5)[5..], [0.0, 0.0, 0.0, 1.0]);
-    assert!(added(0, [0, 0, 0], UNUSABLE_LABEL).iter().chain(&added(2, [0; 3], 2)).all(|value| *value == 0.0));
+    assert_eq!(added(0, [0, 0, 9, 0], 5)[..1], [1.0]);
+    assert_eq!(added(0, [0, 0, 9, 0], 5)[5..], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+    assert!(added(0, [0; 4], UNUSABLE_LABEL).iter().chain(&added(2, [0; 4], 2)).all(|value| *value == 0.0));
+}
+
+/// A score of 0 predicts the first class, and one so large that its probability is 1 lies in the last bucket.
+#[test]
+fn scores_at_the_borders_have_their_place() {
+    let row = Row { features: vec![32_000, 0, 0], step: 1e-3 };
+    let undecided = query(Map::CorrectCount { classes: 2 }, &[[0.0; COLUMNS]]);
+    assert_eq!(added(&undecided, &row, 0), [1 << 20, 1 << 20]);
+    assert_eq!(added(&undecided, &row, 1), [1 << 20, 0]);
+    for (weight, bucket) in [(2.0, 7), (-2.0, 0)] {
+        let sure = query(Map::ScoreHistogram { buckets: 8 }, &[[weight, 0.0, 0.0]]);
+        let mut expected = vec![0; 16];
+        expected[8 + bucket] = 1 << 20;
+        assert_eq!(added(&sure, &row, 1), expected);
+    }
 }
 
 #[test]

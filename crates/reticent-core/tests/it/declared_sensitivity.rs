@@ -2,7 +2,7 @@
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::minimum::{Minimum, UnusableLabel};
-use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, VoteRule};
+use reticent_core::query::{Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, ProductTarget, QueryShape, VoteRule};
 use reticent_core::units::MuSquared;
 use serde_json::Value;
 
@@ -130,4 +130,36 @@ fn what_parties_add_is_bounded_under_party_adjacency_alone() {
     assert_eq!(square(vectors, &label), None);
     let minimum = Map::PartyMinimum { columns: 3, outputs: 2, rule: VoteRule::Soft, penalty: 1 << 20, parties: 10 };
     assert_eq!(square(minimum, &label), None);
+}
+
+/// `2/(lambda M) + 2 tau/lambda + sqrt(d)` in lattice steps, each term rounded up, with lambda 1/2: row F92 of formulas.
+#[test]
+fn the_minimum_of_parties_is_priced_by_its_formula() {
+    let party = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Party };
+    let steps = u128::from(MINIMUM_STEPS);
+    let tolerance = (4 * steps).div_ceil(u128::from(MINIMUM_TOLERANCE));
+    for (rule, shared) in [(VoteRule::Majority, 4 * steps), (VoteRule::Soft, (4 * steps).div_ceil(10))] {
+        let map = Map::PartyMinimum { columns: 3, outputs: 2, rule, penalty: 1 << 19, parties: 10 };
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("in range");
+        let expected = shared + tolerance + 3;
+        assert_eq!(shape.sensitivity(&party).map(|one| one.get()), Some(expected * expected));
+    }
+}
+
+#[test]
+fn labels_of_a_unit_of_several_rows_move_a_product_together() {
+    let unit = PrivacyUnit::Column { column: "person".to_owned(), rows_max: 3 };
+    let map = Map::MatrixProduct {
+        columns: 3,
+        outputs: 1,
+        target: ProductTarget::Class,
+        label_low: 0,
+        label_high: 5,
+        rows: 4,
+        row_norm_square: 700,
+        eigenvalue: 1100,
+    };
+    let shape = QueryShape::new(map, unit.clone(), 1000).expect("in range");
+    let found = shape.sensitivity(&Relation { unit, adjacency: Adjacency::Label }).map(|one| one.get());
+    assert_eq!(found, Some(9 * 25 * 700));
 }
