@@ -212,7 +212,9 @@ fn memory(size: Size) -> Result<Vec<String>, String> {
         // A target of its own, so that build scripts and macros stay as they are.
         let target = "x86_64-unknown-linux-gnu";
         let sanitized = [&["test", "--locked", "--target", target][..], &tests].concat();
-        let told = nightly("sanitizer", "miri", &sanitized, &[("RUSTFLAGS", "-Zsanitizer=address")])?;
+        // Two constants of SQLite's C code have one name, in functions of their own.
+        let environment = [("RUSTFLAGS", "-Zsanitizer=address"), ("ASAN_OPTIONS", "detect_odr_violation=0")];
+        let told = nightly("sanitizer", "miri", &sanitized, &environment)?;
         figures.push(passed(&told)? + ", every kernel of this machine, under AddressSanitizer");
     }
     Ok(figures)

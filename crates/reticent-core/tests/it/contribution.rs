@@ -285,13 +285,17 @@ fn marginals_are_counts_and_moments() {
     assert!(added(0, [0; 4], UNUSABLE_LABEL).iter().chain(&added(2, [0; 4], 2)).all(|value| *value == 0.0));
 }
 
-/// A score of 0 predicts the first class, and one so large that its probability is 1 lies in the last bucket.
+/// Equal scores predict the first class, and one so large that its probability is 1 lies in the last bucket.
 #[test]
 fn scores_at_the_borders_have_their_place() {
     let row = Row { features: vec![32_000, 0, 0], step: 1e-3 };
     let undecided = query(Map::CorrectCount { classes: 2 }, &[[0.0; COLUMNS]]);
     assert_eq!(added(&undecided, &row, 0), [1 << 20, 1 << 20]);
     assert_eq!(added(&undecided, &row, 1), [1 << 20, 0]);
+    let undecided = query(Map::CorrectCount { classes: 3 }, &[[0.0; COLUMNS]; 3]);
+    for class in 0..3 {
+        assert_eq!(added(&undecided, &row, class), [1 << 20, i128::from(class == 0) << 20]);
+    }
     for (weight, bucket) in [(2.0, 7), (-2.0, 0)] {
         let sure = query(Map::ScoreHistogram { buckets: 8 }, &[[weight, 0.0, 0.0]]);
         let mut expected = vec![0; 16];
@@ -315,6 +319,33 @@ fn parties_add_their_weights_and_set_the_one_minimum() {
     let mut sum = PartialSum::zero(&minimum);
     sum.set_party_minimum(&minimum, &[7, -8, 9]);
     assert_eq!(reveal(sum), [7, -8, 9]);
+}
+
+/// Votes count as clamped to their range; with an output a class those of a row count up to the largest vote together.
+#[test]
+fn votes_are_added_times_the_public_rows() {
+    let matrix = Arc::new(PublicMatrix::new(2, vec![1, 10, 100, 1000]).expect("short rows"));
+    let sum = |outputs, label_low, votes: &[i32]| {
+        let map = Map::MatrixProduct {
+            columns: 2,
+            outputs,
+            target: ProductTarget::Class,
+            label_low,
+            label_high: 5,
+            rows: 2,
+            row_norm_square: matrix.row_norm_square(),
+            eigenvalue: matrix.eigenvalue_bound(),
+        };
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 2).expect("small");
+        let query = SumQuery::of_matrix(shape, matrix.clone()).expect("fits");
+        let mut sum = PartialSum::zero(&query);
+        sum.add_party(&query, votes);
+        reveal(sum)
+    };
+    assert_eq!(sum(1, -4, &[-3, 2]), [200 - 3, 2000 - 30]);
+    assert_eq!(sum(1, -4, &[i32::MIN, i32::MAX]), [500 - 4, 5000 - 40]);
+    assert_eq!(sum(3, 0, &[1, 2, 1, 0, 0, 5]), [1, 10, 2, 20, 501, 5010]);
+    assert_eq!(sum(3, 0, &[-7, 4, 3, 9, 9, 9]), [500, 5000, 4, 40, 1, 10]);
 }
 
 /// However the parts of a table are added up, the whole is the same.
