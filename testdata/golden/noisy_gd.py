@@ -65,8 +65,13 @@ for gradient in gradients:
     points.append(weights)
 averaged = np.mean(points[-2:], axis=0)
 
-time = 0.75 * signal / (signal + 4) * signal / row_norm
-eta = min(time * 0.1 / 100, 3.8 / row_norm)
+
+def step_of(c, half):
+    time = c * signal / (signal + half) * signal / row_norm
+    return min(time * 0.1 / 100, 3.8 / row_norm)
+
+
+eta, eta_of_many = step_of(0.75, 4), step_of(1.2, 20)
 
 # Signal check on a fixed table.
 cells, cell_noise, deviation, base = np.array([1900.0, 1800.0, 550.0, 720.0]), 90.0, 0.8, 0.26
@@ -107,6 +112,7 @@ print(
             "gradients": gradients.tolist(),
             "averaged": averaged.tolist(),
             "eta": eta,
+            "eta_of_many": eta_of_many,
             "cells": cells.tolist(),
             "cell_noise": cell_noise,
             "deviation": deviation,
