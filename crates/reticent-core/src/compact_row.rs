@@ -185,14 +185,15 @@ impl Encoding {
                     let (value, chosen_column) = wide.next().expect("one place a wide block");
                     let at = column + usize::from(codes[slot]);
                     *chosen_column = u32::try_from(at).expect("a schema caps its columns");
-                    *value = scale[at] * (1.0 - centre[at]);
+                    // Its centre is 0.
+                    *value = scale[at];
                     (column, slot) = (column + categories, slot + 1);
                 }
                 Part::Listed(_) => {
                     let listed = self.coding().listed().expect("the layout is that of the coding");
                     for ((at, code), (value, chosen_column)) in listed.numbers(list).zip(wide.by_ref()) {
                         *chosen_column = u32::try_from(at).expect("a schema caps its columns");
-                        *value = scale[at] * (f64::from(code) / f64::from(CODE_MAX) - centre[at]);
+                        *value = scale[at] * (f64::from(code) / f64::from(CODE_MAX));
                     }
                 }
                 Part::ListedInPlaces(columns) => {

@@ -138,6 +138,16 @@ proptest! {
         let pairs = layout.packed().iter().zip(&packed).chain(places.iter().zip(&chosen));
         pairs.for_each(|(column, value)| found[*column as usize] = *value);
         prop_assert_eq!((found, step.to_bits()), (whole, whole_step.to_bits()));
+
+        // The length that a row is divided by counts every coordinate, with a place of its own or not.
+        let mut values = vec![0.0; columns];
+        (values[0], values[1]) = (1.0, f64::from(codes[0]) / f64::from(CODE_MAX));
+        [2, 83, 87].iter().zip(&codes[1..]).for_each(|(first, code)| values[first + usize::from(*code)] = 1.0);
+        let shapes = encoding.scale().iter().zip(encoding.centre());
+        let square: f64 = values.iter().zip(shapes).map(|(value, (scale, centre))| (scale * (value - centre)).powi(2)).sum();
+        if let (NormRule::OwnNorm, false) = (norm, is_coarse) {
+            prop_assert!((f64::from(step) * 32_767.0 - square.sqrt()).abs() <= 1e-6 * square.sqrt());
+        }
     }
 }
 
