@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use reticent_core::compact_row::CompactRowMut;
-use reticent_core::encoding::{COARSE_STEPS, CODE_MAX, Coding, Encoding, NormRule};
+use reticent_core::encoding::{COARSE_STEPS, CODE_MAX, Coding, Encoding, NormRule, SlotMap};
 use reticent_core::record::Cell;
 use reticent_testkit::generate::{self, GeneratedRow};
 
@@ -191,6 +191,39 @@ fn listed_columns_come_last_and_have_their_own_names() {
     (centre[7], centre[9], centre[11]) = (0.25, 0.5, 1.0);
     let expected = 1.0 + 4.0 * 0.5625 + 9.0 * 0.25 + 2.25;
     assert!((Encoding::largest_norm(&coding, &centre, &scale) - f64::sqrt(expected)).abs() < 1e-12);
+}
+
+/// A number with a logarithm has two slots: `round(32767 u)` of itself and of `sign(x) ln(1 + |x|)` between those of its bounds.
+#[test]
+fn a_number_and_its_logarithm_have_a_slot_each() {
+    let text = format!(
+        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\nkind = {{ categories = [\"a\"] }}\n\
+         age = {{ bounds = [10, 90] }}\ngain = {{ bounds = [-50, 5000], log = true }}\n"
+    );
+    let coding = Coding::of(&reticent_core::schema::Schema::from_text(&text).expect("legal"));
+    let names = ["(intercept)", "kind=other", "kind=a", "age", "gain", "symlog(gain)"];
+    assert_eq!(coding.column_names(), names);
+    let features: Vec<usize> = coding.slot_maps().map(SlotMap::feature).collect();
+    assert_eq!(features, [0, 1, 2, 2]);
+    for (age, gain) in [(10.0, -50.0), (30.0, -3.0), (44.5, 0.0), (90.0, 700.0), (11.0, 5000.0)] {
+        let cells = [Cell::Category(1), Cell::Number(age), Cell::Number(gain)];
+        let logarithm = |number: f64| if number < 0.0 { -(1.0 - number).ln() } else { (1.0 + number).ln() };
+        let units = [
+            (age - 10.0) / 80.0,
+            (gain + 50.0) / 5050.0,
+            (logarithm(gain) - logarithm(-50.0)) / (logarithm(5000.0) - logarithm(-50.0)),
+        ];
+        let mut found = [0; 4];
+        coding.encode_cells(&cells, &mut found);
+        assert_eq!(found[0], 1);
+        for (found, unit) in found[1..].iter().zip(units) {
+            assert!((f64::from(*found) - f64::from(CODE_MAX) * unit).abs() <= 0.5 + 1e-9, "{found} {unit}");
+        }
+        let mut columns = [7.0; 6];
+        coding.raw_columns(&cells, &mut columns);
+        assert_eq!(columns[..5], [1.0, 0.0, 1.0, age, gain]);
+        assert!((columns[5] - logarithm(gain)).abs() < 1e-12);
+    }
 }
 
 #[test]
