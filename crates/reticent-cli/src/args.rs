@@ -515,7 +515,7 @@ pub(crate) struct PartyAuditArguments {
     #[arg(long, value_name = "FILE", requires = "schema")]
     pub(crate) auxiliary: Option<PathBuf>,
     /// Parties beside the one whose votes change
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(crate) others: u16,
     #[command(flatten)]
     pub(crate) trial: TrialArguments,

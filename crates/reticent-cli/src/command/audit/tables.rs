@@ -1,7 +1,6 @@
 //! Neighbouring synthetic tables, chosen to be as different as neighbours can be.
 
 use reticent_core::adjacency::Adjacency;
-use reticent_core::engine::Engine;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::{Feature, FeatureKind, Schema, TargetKind};
 use reticent_curator::memory_engine::MemoryEngine;
@@ -9,7 +8,7 @@ use reticent_curator::table::CodedTable;
 use reticent_fit::prepared_fit::PreparedFit;
 
 use super::start::Start;
-use super::trial::Trial;
+use super::trial::{Neighbour, Trial};
 
 /// Schemas of two numbers and a category, one for each kind of target and adjacency that a method may need; most methods take
 /// the first.
@@ -88,7 +87,7 @@ fn labels(schema: &Schema) -> [Label; 2] {
 
 /// Pairs to try: one unit's rows in a corner, alone or among `rows` rows that a model would learn the opposite from. With a
 /// start model that is sure of a class, the unit has another.
-pub(super) fn trials<'a>(schema: &Schema, rows: usize, start: &Start, prepared: &'a PreparedFit) -> Vec<Trial<'a>> {
+pub(super) fn trials<'a>(schema: &'a Schema, rows: usize, start: &Start, prepared: &'a PreparedFit) -> Vec<Trial<'a>> {
     let unit_rows = schema.privacy().unit.rows_max() as usize;
     let ends = labels(schema);
     let mut trials = Vec::new();
@@ -111,8 +110,8 @@ pub(super) fn trials<'a>(schema: &Schema, rows: usize, start: &Start, prepared: 
                 let start = start.description;
                 let description = format!("one unit with {name}, {change}; {surroundings} in the table{start}");
                 let second = [around, &second].concat();
-                let neighbours = [engine(schema, &first), engine(schema, &second)];
-                trials.push(Trial { description, prepared, neighbours });
+                let neighbours = move || [engine(schema, &first), engine(schema, &second)];
+                trials.push(Trial { description, prepared, neighbours: Box::new(neighbours) });
             };
             match schema.privacy().adjacency {
                 Adjacency::AddRemove => {
@@ -151,7 +150,7 @@ fn word(label: Label) -> &'static str {
     }
 }
 
-fn engine(schema: &Schema, rows: &[Row]) -> Box<dyn Engine + Sync> {
+fn engine(schema: &Schema, rows: &[Row]) -> Neighbour {
     let mut table = CodedTable::empty(schema);
     rows.iter().for_each(|row| table.push(&row.cells, row.label));
     Box::new(MemoryEngine::new(table))

@@ -25,11 +25,15 @@ const PILOT_FACTOR: usize = 4;
 /// its own weights.
 const GROUPS: usize = 4;
 
+/// What is fitted.
+pub(super) type Neighbour = Box<dyn Engine + Sync>;
+
 /// A fit, and two neighbours to fit.
 pub(super) struct Trial<'a> {
     pub(super) description: String,
     pub(super) prepared: &'a PreparedFit,
-    pub(super) neighbours: [Box<dyn Engine + Sync>; 2],
+    /// Makes them: those of all trials together may be large.
+    pub(super) neighbours: Box<dyn Fn() -> [Neighbour; 2] + 'a>,
 }
 
 impl Trial<'_> {
@@ -43,7 +47,8 @@ impl Trial<'_> {
             };
             (0..runs).into_par_iter().map(one).collect::<Result<Vec<_>, Failure>>()
         };
-        Ok([of_neighbour(&*self.neighbours[0])?, of_neighbour(&*self.neighbours[1])?])
+        let [first, second] = (self.neighbours)();
+        Ok([of_neighbour(&*first)?, of_neighbour(&*second)?])
     }
 }
 

@@ -1,7 +1,6 @@
 //! Neighbouring synthetic votes: one party votes one way or the other.
 
 use reticent_core::encoding::Coding;
-use reticent_core::engine::Engine;
 use reticent_core::query::VOTE_STEPS;
 use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
@@ -10,7 +9,7 @@ use reticent_fit::method::outputs;
 use reticent_fit::party::Auxiliary;
 use reticent_fit::prepared_fit::PreparedFit;
 
-use super::trial::Trial;
+use super::trial::{Neighbour, Trial};
 
 /// A whole vote.
 const WHOLE: u16 = VOTE_STEPS as u16;
@@ -41,31 +40,15 @@ pub(super) fn small_question() -> (Schema, Auxiliary) {
 /// Pairs to try: one party votes for a class where a column is above its mean and for another below, or the other way round;
 /// the intercept is above everywhere. Of the other parties half vote for the first class and half for the last, or all alike.
 pub(super) fn trials<'a>(
-    schema: &Schema,
-    auxiliary: &Auxiliary,
+    schema: &'a Schema,
+    auxiliary: &'a Auxiliary,
     others: usize,
     prepared: &'a PreparedFit,
 ) -> Vec<Trial<'a>> {
-    let (columns, outputs) = (auxiliary.columns(), outputs(schema));
-    let is_above = |column: usize| move |row: &[f64]| row[column] > 0.0;
-    // Votes for the last class where `chosen` says so and for the first elsewhere, a vote a row and output.
-    let votes = |chosen: &dyn Fn(&[f64]) -> bool| -> Vec<u16> {
-        let of_row = |row: &[f64]| {
-            let mut votes = vec![0; outputs];
-            match (outputs, chosen(row)) {
-                (1, is_last) => votes[0] = if is_last { WHOLE } else { 0 },
-                (_, true) => votes[outputs - 1] = WHOLE,
-                (_, false) => votes[0] = WHOLE,
-            }
-            votes
-        };
-        auxiliary.features().chunks_exact(columns).flat_map(of_row).collect()
-    };
-    let [first, last] = [votes(&|_| false), votes(&|_| true)];
-    let surroundings: &[(&str, [&Vec<u16>; 2])] = &[
-        ("half vote for the first class and half for the last", [&first, &last]),
-        ("all vote for the first class", [&first, &first]),
-        ("all vote for the last class", [&last, &last]),
+    let surroundings: &[(&str, [bool; 2])] = &[
+        ("half vote for the first class and half for the last", [false, true]),
+        ("all vote for the first class", [false, false]),
+        ("all vote for the last class", [true, true]),
     ];
     // Alone, there are no others to differ.
     let surroundings = if others == 0 { &surroundings[..1] } else { surroundings };
@@ -73,11 +56,12 @@ pub(super) fn trials<'a>(
     let mut trials = Vec::new();
     for (others_vote, by_turns) in surroundings {
         for (column, column_name) in names.iter().enumerate().take(COLUMNS_MAX) {
-            let above = is_above(column);
-            let engine = |own: Vec<u16>| -> Box<dyn Engine + Sync> {
-                let others = by_turns.iter().cycle().take(others).map(|votes| (*votes).clone());
+            let neighbour = move |is_turned: bool| -> Neighbour {
+                let own = votes(schema, auxiliary, &|row| (row[column] > 0.0) != is_turned);
+                let others = by_turns.iter().cycle().take(others);
+                let others = others.map(|is_last| votes(schema, auxiliary, &|_| *is_last));
                 let all = std::iter::once(own).chain(others).collect();
-                Box::new(PartyVotes::new(schema.relation().unit, outputs, auxiliary.rows(), all))
+                Box::new(PartyVotes::new(schema.relation().unit, outputs(schema), auxiliary.rows(), all))
             };
             trials.push(Trial {
                 description: format!(
@@ -85,9 +69,24 @@ pub(super) fn trials<'a>(
                      or the other way round; of {others} others {others_vote}"
                 ),
                 prepared,
-                neighbours: [engine(votes(&above)), engine(votes(&|row| !above(row)))],
+                neighbours: Box::new(move || [neighbour(false), neighbour(true)]),
             });
         }
     }
     trials
+}
+
+/// Votes for the last class on rows of which this is true and for the first elsewhere: a vote a row and output.
+fn votes(schema: &Schema, auxiliary: &Auxiliary, is_last: &dyn Fn(&[f64]) -> bool) -> Vec<u16> {
+    let outputs = outputs(schema);
+    let of_row = |row: &[f64]| {
+        let mut votes = vec![0; outputs];
+        match (outputs, is_last(row)) {
+            (1, is_last) => votes[0] = if is_last { WHOLE } else { 0 },
+            (_, true) => votes[outputs - 1] = WHOLE,
+            (_, false) => votes[0] = WHOLE,
+        }
+        votes
+    };
+    auxiliary.features().chunks_exact(auxiliary.columns()).flat_map(of_row).collect()
 }
