@@ -231,7 +231,9 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         .current_dir(root())
         .status()
         .map_err(|error| error.to_string())?;
-    let program = root().join("target/release/reticent");
+    // As cargo was told, or where it builds unless told otherwise; relative to the checkout, where it ran.
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let program = root().join(target).join("release/reticent");
     if status.success() && program.exists() { Ok(program) } else { Err("the release build failed".to_owned()) }
 }
 
