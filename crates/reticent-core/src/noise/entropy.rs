@@ -248,6 +248,17 @@ mod tests {
         (0..count).map(|_| stream.next_word().expect("this world does not refuse")).collect()
     }
 
+    /// A child that kept its parent's number would draw its parent's noise.
+    #[test]
+    fn number_and_keys_are_those_of_the_operating_system() {
+        assert_eq!(OperatingSystem.process(), std::process::id());
+        let [mut one, mut other] = [[0; KEY_BYTES]; 2];
+        OperatingSystem.fill_key(&mut one).expect("a system with randomness");
+        OperatingSystem.fill_key(&mut other).expect("a system with randomness");
+        // Equal once in 2^256.
+        assert!(one != other && one != [0; KEY_BYTES] && other != [0; KEY_BYTES]);
+    }
+
     /// Compiles only while there is one way to read `_`, that is while the type is neither `Clone` nor `Debug`.
     #[test]
     fn a_stream_can_be_neither_copied_nor_printed() {
