@@ -202,10 +202,10 @@ fn memory(size: Size) -> Result<Vec<String>, String> {
     let tidy = ["test", "--workspace", "--locked", "--test", "tidy", "one_file_alone"];
     let mut figures = vec![passed(&cargo("memory", &tidy, &[])?)? + ": one file may"];
     if size == Size::Long {
-        // The interpreter knows no file system of the machine, where failing properties would be kept.
-        // Tables of full scale would take it hours.
         let tests = ["--package", "reticent-curator", "--test", "it", "--", "kernel::", "coded_rows::"];
+        // Tables of full scale would take the interpreter hours.
         let interpreted = [&["miri", "test", "--locked"][..], &tests, &["--skip", "full_"]].concat();
+        // It knows no file system of the machine, where failing properties would be kept.
         let environment = [("MIRIFLAGS", "-Zmiri-disable-isolation")];
         let told = nightly("miri", "miri", &interpreted, &environment)?;
         figures.push(passed(&told)? + ", portable kernel, interpreted by Miri");

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -224,17 +224,19 @@ fn processor_seconds_of_children() -> Option<f64> {
     Some((ticks()? + ticks()?) / 100.0)
 }
 
-/// Builds the program that ships.
+/// Builds the program that ships; cargo says where.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    let status = Command::new(env!("CARGO"))
+    let output = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "--package", "reticent-cli"])
+        .arg("--message-format=json-render-diagnostics")
         .current_dir(root())
-        .status()
+        .stderr(Stdio::inherit())
+        .output()
         .map_err(|error| error.to_string())?;
-    // As cargo was told, or where it builds unless told otherwise; relative to the checkout, where it ran.
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let program = root().join(target).join("release/reticent");
-    if status.success() && program.exists() { Ok(program) } else { Err("the release build failed".to_owned()) }
+    let told = String::from_utf8_lossy(&output.stdout);
+    let mut messages = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    program.filter(|_| output.status.success()).ok_or_else(|| "the release build failed".to_owned())
 }
 
 /// The last commit that changed a crate, so that lines of several runs can be told apart.
