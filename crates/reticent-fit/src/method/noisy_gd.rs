@@ -54,7 +54,7 @@ const PASSES_MAX: u32 = 100_000;
 /// Share of the iterates, the last ones, that the result is the mean of.
 const AVERAGED_SHARE: f64 = 0.3;
 /// Time of the descent of two classes, in units of `n mu / A`, and the signal-to-noise ratio `n mu` at which it is halved: see
-/// [`score_noise`].
+/// [`descent_time`].
 const TIME: f64 = 0.75;
 const SIGNAL_HALF: f64 = 4.0;
 /// The same of more classes, whose scores are larger, and for which no check notices that there was no signal.
@@ -307,7 +307,7 @@ impl Fit {
                 start
             }
         };
-        let time = score_noise(checked.classes, signal) * signal / scaled.row_norm;
+        let time = descent_time(checked.classes, signal, scaled.row_norm);
         let step = step_of(time, scaled.row_norm, checked.curvature(), passes);
         let mut descent = HeavyBall::from(start.clone(), columns, step / rows, checked.l2, passes);
         for _ in 0..passes {
@@ -343,16 +343,16 @@ impl Fit {
     }
 }
 
-/// `c`: how far the noise of all passes, added up, may move the score of a row.
+/// How long a descent goes on, for a signal `n mu` and a typical row norm `A`.
 ///
 /// ```text
 ///   time = eta T / (1 - beta) = c n mu / A,    c = 3/4 · n mu / (n mu + 4),  with more than two classes  6/5 · n mu / (n mu + 20)
 /// ```
-/// At that time the noise has moved each weight by about `c/A`: the score of a row, then, by about `c`, the size of a usual
+/// At that time the noise of all passes, added up, has moved each weight by about `c/A`: the score of a row, then, by about `c`, the size of a usual
 /// score. Going on would add noise faster than signal.
-fn score_noise(classes: u32, signal: f64) -> f64 {
+fn descent_time(classes: u32, signal: f64, row_norm: f64) -> f64 {
     let (time, half) = if classes == 2 { (TIME, SIGNAL_HALF) } else { (TIME_OF_MANY, SIGNAL_HALF_OF_MANY) };
-    time * signal / (signal + half)
+    time * signal / (signal + half) * signal / row_norm
 }
 
 /// Step `eta` of `passes` passes that take `time = eta T / (1 - beta)` together, at most `3.8 / (A · curvature)`.
@@ -418,7 +418,7 @@ mod tests {
         for signal in [1e-3, 1.0, 1e3, 1e6, 1e12] {
             for norm in [1.0, 3.0, 30.0] {
                 for curvature in [0.25, 1.0] {
-                    let step = step_of(score_noise(2, signal) * signal / norm, norm, curvature, 100);
+                    let step = step_of(descent_time(2, signal, norm), norm, curvature, 100);
                     // Heavy ball on a quadratic with curvature up to L converges for eta <= 2 (1 + beta) / L.
                     assert!(step > 0.0 && step <= 2.0 * (1.0 + MOMENTUM) / (norm * curvature));
                 }
@@ -513,7 +513,7 @@ mod tests {
         assert_close(&scaled.scale, &numbers(&golden, "scale"));
         assert_close(&[scaled.row_norm], &[number("row_norm")]);
         for (classes, eta) in [(2, "eta"), (3, "eta_of_many")] {
-            let time = score_noise(classes, signal) * signal / scaled.row_norm;
+            let time = descent_time(classes, signal, scaled.row_norm);
             assert_close(&[step_of(time, scaled.row_norm, 1.0, 100)], &[number(eta)]);
         }
 

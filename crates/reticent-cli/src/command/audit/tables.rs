@@ -10,20 +10,25 @@ use reticent_fit::prepared_fit::PreparedFit;
 use super::start::Start;
 use super::trial::{Neighbour, Trial};
 
+/// The target of most small schemas.
+pub(super) const TWO_CLASSES: &str = "classes = [\"no\", \"yes\"]";
+
 /// Schemas of two numbers and a category, one for each kind of target and adjacency that a method may need; most methods take
 /// the first.
 pub(super) fn small_schemas(rows: usize) -> impl Iterator<Item = Schema> {
-    let targets = ["classes = [\"no\", \"yes\"]", "bounds = [0, 1]"];
     ["add-remove", "label"].into_iter().flat_map(move |adjacency| {
-        targets.into_iter().map(move |target| {
-            let text = format!(
-                "[privacy]\nunit = \"row\"\nadjacency = \"{adjacency}\"\nrows = {}\n[target]\ncolumn = \"y\"\n{target}\n\
-                 [features]\na = {{ bounds = [0, 1] }}\nb = {{ bounds = [0, 1] }}\nc = {{ categories = [\"u\", \"v\"] }}\n",
-                rows.max(1)
-            );
-            Schema::from_text(&text).expect("a legal schema")
-        })
+        let privacy = format!("adjacency = \"{adjacency}\"\nrows = {}", rows.max(1));
+        [TWO_CLASSES, "bounds = [0, 1]"].map(|target| small_schema(&privacy, target))
     })
+}
+
+/// A schema of two numbers and a category, with these lines about privacy and target.
+pub(super) fn small_schema(privacy: &str, target: &str) -> Schema {
+    let text = format!(
+        "[privacy]\nunit = \"row\"\n{privacy}\n[target]\ncolumn = \"y\"\n{target}\n\
+         [features]\na = {{ bounds = [0, 1] }}\nb = {{ bounds = [0, 1] }}\nc = {{ categories = [\"u\", \"v\"] }}\n"
+    );
+    Schema::from_text(&text).expect("a legal schema")
 }
 
 #[derive(Clone, PartialEq)]

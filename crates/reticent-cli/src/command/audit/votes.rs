@@ -9,6 +9,7 @@ use reticent_fit::method::outputs;
 use reticent_fit::party::Auxiliary;
 use reticent_fit::prepared_fit::PreparedFit;
 
+use super::tables::{TWO_CLASSES, small_schema};
 use super::trial::{Neighbour, Trial};
 
 /// A whole vote.
@@ -20,9 +21,7 @@ const COLUMNS_MAX: usize = 16;
 
 /// A schema of two numbers, a category and two classes, and public rows that have a spread in every column.
 pub(super) fn small_question() -> (Schema, Auxiliary) {
-    let text = "[privacy]\nunit = \"row\"\nadjacency = \"party\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
-                [features]\na = { bounds = [0, 1] }\nb = { bounds = [0, 1] }\nc = { categories = [\"u\", \"v\"] }\n";
-    let schema = Schema::from_text(text).expect("a legal schema");
+    let schema = small_schema("adjacency = \"party\"", TWO_CLASSES);
     let coding = Coding::of(&schema);
     let rows: Vec<Vec<f64>> = (0..ROWS)
         .map(|row| {
@@ -45,10 +44,11 @@ pub(super) fn trials<'a>(
     others: usize,
     prepared: &'a PreparedFit,
 ) -> Vec<Trial<'a>> {
-    let surroundings: &[(&str, [bool; 2])] = &[
-        ("half vote for the first class and half for the last", [false, true]),
-        ("all vote for the first class", [false, false]),
-        ("all vote for the last class", [true, true]),
+    // Places in `[first, last]`, by turns.
+    let surroundings: &[(&str, [usize; 2])] = &[
+        ("half vote for the first class and half for the last", [0, 1]),
+        ("all vote for the first class", [0, 0]),
+        ("all vote for the last class", [1, 1]),
     ];
     // Alone, there are no others to differ.
     let surroundings = if others == 0 { &surroundings[..1] } else { surroundings };
@@ -58,8 +58,8 @@ pub(super) fn trials<'a>(
         for (column, column_name) in names.iter().enumerate().take(COLUMNS_MAX) {
             let neighbour = move |is_turned: bool| -> Neighbour {
                 let own = votes(schema, auxiliary, &|row| (row[column] > 0.0) != is_turned);
-                let others = by_turns.iter().cycle().take(others);
-                let others = others.map(|is_last| votes(schema, auxiliary, &|_| *is_last));
+                let ends = [false, true].map(|is_last| votes(schema, auxiliary, &|_| is_last));
+                let others = by_turns.iter().cycle().take(others).map(|end| ends[*end].clone());
                 let all = std::iter::once(own).chain(others).collect();
                 Box::new(PartyVotes::new(schema.relation().unit, outputs(schema), auxiliary.rows(), all))
             };
