@@ -7,6 +7,7 @@
 //! arithmetic without overflow, and the slope is single IEEE-754 operations in a fixed order.
 
 mod chosen;
+mod clip;
 mod encode;
 mod gradient;
 mod instructions;
@@ -15,6 +16,10 @@ mod marginals;
 mod products;
 mod slopes;
 mod softmax;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tile_products;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tile_unit;
 
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
@@ -23,6 +28,7 @@ use reticent_core::pass_weights::PassWeights;
 pub use instructions::Instructions;
 
 use crate::lattice::CompactBlock;
+use clip::ClipPass;
 use encode::EncodePass;
 pub use encode::LatticeRowsMut;
 use gradient::GradientPass;
@@ -45,10 +51,10 @@ pub const FLUSH_ROWS: usize = 32;
 /// Rows whose label is not 0 or 1 add nothing.
 ///
 /// # Panics
-/// When the parts of the block are not of the same rows, or totals and weights do not have its columns.
+/// When the parts of the block or the bounds of slopes are not of the same rows, or totals and weights do not have its columns.
 pub fn add_gradient<T: Coordinate>(
     instructions: Instructions,
-    rule: GradientRule,
+    rule: GradientRule<'_>,
     weights: &PassWeights,
     block: &CompactBlock<'_, T>,
     totals: &mut [i64],
@@ -56,7 +62,24 @@ pub fn add_gradient<T: Coordinate>(
     block.assert_whole();
     let columns = block.layout.columns();
     assert_eq!((weights.weights().len(), totals.len()), (columns, columns), "one place a column");
+    assert!(rule.largest.is_none_or(|largest| largest.len() == block.rows()), "one bound a row");
     instructions.gradient(&GradientPass { rule, weights, block: *block }, totals);
+}
+
+/// Finds the largest slope of each row whose product with the row is no longer than `clip`:
+/// [`reticent_core::contribution::largest_slope`].
+///
+/// # Panics
+/// When the parts of the block are not of the same rows, or there is not one place a row.
+pub fn find_largest_slopes<T: Coordinate>(
+    instructions: Instructions,
+    clip: u32,
+    block: &CompactBlock<'_, T>,
+    largest: &mut [i16],
+) {
+    block.assert_whole();
+    assert_eq!(largest.len(), block.rows(), "one place a row");
+    instructions.clip(&ClipPass { clip, block: *block }, largest);
 }
 
 /// Adds slopes times row to `totals`, class after class, with one place a column each: see [`add_gradient`].

@@ -13,7 +13,7 @@ use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::SumQuery;
 use reticent_core::sum::PartialSum;
 
-use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
+use crate::kernel::{Instructions, LatticeRowsMut, encode_rows, find_largest_slopes};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps, narrow, widen};
 use crate::minimiser::{Labels, Problem, Rows, minimise};
 use crate::running_sum::RunningSum;
@@ -36,6 +36,8 @@ struct Lattice {
     /// Row after row, one a wide block: the column, and the coordinate.
     chosen_columns: Vec<u32>,
     chosen: Vec<i16>,
+    /// The largest slope of each row under the clip norm of the last query that had one.
+    largest_slopes: Mutex<Option<(u32, Arc<Vec<i16>>)>>,
 }
 
 /// Coordinates of packed columns.
@@ -73,6 +75,32 @@ impl Lattice {
             labels,
         };
         CompactBlock { layout, packed, chosen: chosen.of_rows(rows) }
+    }
+
+    /// The largest slope of each row whose product with it is no longer than `clip`.
+    fn largest_slopes(&self, clip: u32, labels: &[CodedLabel]) -> Result<Arc<Vec<i16>>, OutOfMemory> {
+        // As with the lattice: nothing half done is ever in there.
+        let mut cached = self.largest_slopes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, largest)) = cached.as_ref().filter(|(of, _)| *of == clip) {
+            return Ok(largest.clone());
+        }
+        let mut largest = zeros::<i16>(labels.len())?;
+        let instructions = Instructions::best();
+        let blocks = largest.par_chunks_mut(BLOCK_ROWS).zip(labels.par_chunks(BLOCK_ROWS)).enumerate();
+        blocks.for_each(|(block, (largest, labels))| {
+            let first = block * BLOCK_ROWS;
+            match &self.packed {
+                Packed::Fine(packed) => {
+                    find_largest_slopes(instructions, clip, &self.block(packed, first, labels), largest);
+                }
+                Packed::Coarse(packed) => {
+                    find_largest_slopes(instructions, clip, &self.block(packed, first, labels), largest);
+                }
+            }
+        });
+        let largest = Arc::new(largest);
+        *cached = Some((clip, largest.clone()));
+        Ok(largest)
     }
 
     /// Whole rows, zeros included.
@@ -186,7 +214,7 @@ impl MemoryEngine {
         });
         let packed = if encoding.is_coarse() { Packed::Coarse(coarse) } else { Packed::Fine(fine) };
         let steps = common.map_or(RowSteps::Own(steps), RowSteps::Common);
-        Ok(Lattice { encoding, packed, steps, chosen_columns, chosen })
+        Ok(Lattice { encoding, packed, steps, chosen_columns, chosen, largest_slopes: Mutex::new(None) })
     }
 
     /// Adds up blocks of rows on all threads: each task starts from `start` and adds block after block; `join` adds up two tasks.
@@ -259,9 +287,14 @@ impl Engine for MemoryEngine {
             return Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish());
         }
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
-        let add = |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| match &lattice.packed {
-            Packed::Fine(packed) => sum.add(&lattice.block(packed, first, labels)),
-            Packed::Coarse(packed) => sum.add_coarse(&lattice.block(packed, first, labels)),
+        let largest = RunningSum::clip(query).map(|clip| lattice.largest_slopes(clip, self.table.labels()));
+        let largest = largest.transpose().map_err(|error| lost(Box::new(error)))?;
+        let add = |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| {
+            let largest = largest.as_ref().map(|all| &all[first..first + labels.len()]);
+            match &lattice.packed {
+                Packed::Fine(packed) => sum.add(&lattice.block(packed, first, labels), largest),
+                Packed::Coarse(packed) => sum.add_coarse(&lattice.block(packed, first, labels), largest),
+            }
         };
         Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish())
     }

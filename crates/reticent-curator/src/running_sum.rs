@@ -6,7 +6,7 @@ use reticent_core::sum::PartialSum;
 
 use crate::kernel::{
     Coordinate, GradientRule, Instructions, MarginalPlaces, SoftmaxSlopes, add_gradient, add_marginals, add_products,
-    add_softmax_gradient,
+    add_softmax_gradient, find_largest_slopes,
 };
 use crate::lattice::{CompactBlock, LatticeBlock, widen};
 
@@ -39,17 +39,15 @@ impl<'a> RunningSum<'a> {
         Self { query, instructions, sum: None, totals: Vec::new(), rows: 0, places: None }
     }
 
-    /// Adds the rows of a block.
+    /// Adds the rows of a block. Bounds of their slopes, for a query that has a [`Self::clip`], are found if they are not at hand.
     ///
     /// # Panics
     /// On a query that is answered without lattice rows, and when the parts of the block are not of the same rows.
-    pub fn add(&mut self, block: &CompactBlock<'_>) {
+    pub fn add(&mut self, block: &CompactBlock<'_>, largest: Option<&[i16]>) {
         block.assert_whole();
         assert!(block.rows() <= 1 << 16, "the products of a block fit 64 bits");
         match *self.query.shape().map() {
-            Map::Gradient { .. } | Map::ClippedGradient { .. } => {
-                self.add_gradient(self.gradient_rule().expect("is one"), block);
-            }
+            Map::Gradient { .. } | Map::ClippedGradient { .. } => self.add_gradient(block, largest),
             Map::SoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Softmax, block),
             Map::BoundedSoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Bounded, block),
             Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
@@ -70,24 +68,22 @@ impl<'a> RunningSum<'a> {
     ///
     /// # Panics
     /// As [`Self::add`].
-    pub fn add_coarse(&mut self, block: &CompactBlock<'_, i8>) {
-        if let Some(rule) = self.gradient_rule() {
-            return self.add_gradient(rule, block);
+    pub fn add_coarse(&mut self, block: &CompactBlock<'_, i8>, largest: Option<&[i16]>) {
+        if matches!(self.query.shape().map(), Map::Gradient { .. } | Map::ClippedGradient { .. }) {
+            return self.add_gradient(block, largest);
         }
         let LatticeBlock { columns, features, steps, labels } = block.packed;
         let mut wider = vec![0; features.len()];
         widen(features, &mut wider);
         let packed = LatticeBlock { columns, features: &wider, steps, labels };
-        self.add(&CompactBlock { layout: block.layout, packed, chosen: block.chosen });
+        self.add(&CompactBlock { layout: block.layout, packed, chosen: block.chosen }, largest);
     }
 
-    /// What the slope of a row is, where the query is the gradient of two classes.
-    fn gradient_rule(&self) -> Option<GradientRule> {
-        if let Map::ClippedGradient { clip, .. } = *self.query.shape().map() {
-            return Some(GradientRule { loss: Loss::Logistic, clip: Some(clip) });
-        }
-        let Map::Gradient { loss, .. } = *self.query.shape().map() else { return None };
-        Some(GradientRule { loss, clip: None })
+    /// The largest length of a row's slope times the row, where the query has one.
+    #[must_use]
+    pub fn clip(query: &SumQuery) -> Option<u32> {
+        let Map::ClippedGradient { clip, .. } = *query.shape().map() else { return None };
+        Some(clip)
     }
 
     /// Adds rows to a query that is answered from codes and labels: [`Self::is_of_codes`].
@@ -138,8 +134,16 @@ impl<'a> RunningSum<'a> {
         self.sum.get_or_insert_with(|| PartialSum::zero(self.query))
     }
 
-    fn add_gradient<T: Coordinate>(&mut self, rule: GradientRule, block: &CompactBlock<'_, T>) {
+    fn add_gradient<T: Coordinate>(&mut self, block: &CompactBlock<'_, T>, largest: Option<&[i16]>) {
+        let (mut found, mut largest) = (Vec::new(), largest);
+        if let (Some(clip), None) = (Self::clip(self.query), largest) {
+            found.resize(block.rows(), 0);
+            find_largest_slopes(self.instructions, clip, block, &mut found);
+            largest = Some(&found);
+        }
+        let loss = if let Map::Gradient { loss, .. } = *self.query.shape().map() { loss } else { Loss::Logistic };
         self.make_room(block.rows());
+        let rule = GradientRule { loss, largest };
         add_gradient(self.instructions, rule, self.query.weights(), block, &mut self.totals);
     }
 

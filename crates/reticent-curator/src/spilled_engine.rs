@@ -195,7 +195,7 @@ impl SpilledEngine {
         let buffers = || (RunningSum::zero(query), LatticeRows::default());
         let sums = blocks.fold(buffers, |(sum, rows), _, bytes| {
             rows.fetch(encoding, bytes);
-            sum.add(&rows.block(encoding));
+            sum.add(&rows.block(encoding), None);
             Ok(())
         });
         Ok(joined(query, sums.map_err(lost)?.into_iter().map(|(sum, _)| sum)))

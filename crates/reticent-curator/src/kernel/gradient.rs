@@ -4,7 +4,7 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 
 use super::lanes::{
-    self, CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunks_of, labels_of, masks_of, paired, steps_of, window,
+    self, CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window,
 };
 use super::slopes;
 use crate::lattice::{CompactBlock, LatticeBlock};
@@ -14,17 +14,17 @@ const BATCH: usize = 8;
 const BATCH_COORDINATES: usize = 1 << 13;
 
 /// What the slope of a row is.
-#[derive(Clone, Copy, Debug)]
-pub struct GradientRule {
+#[derive(Clone, Copy)]
+pub struct GradientRule<'a> {
     /// The loss that it is the slope of.
     pub loss: Loss,
-    /// The largest length of slope times row: [`reticent_core::contribution::largest_slope`].
-    pub clip: Option<u32>,
+    /// The largest magnitude of each row's slope, where rows are clipped: [`super::find_largest_slopes`].
+    pub largest: Option<&'a [i16]>,
 }
 
 /// One pass over one block.
 pub(super) struct GradientPass<'a, T> {
-    pub(super) rule: GradientRule,
+    pub(super) rule: GradientRule<'a>,
     pub(super) weights: &'a PassWeights,
     pub(super) block: CompactBlock<'a, T>,
 }
@@ -36,13 +36,11 @@ impl<T: Coordinate> GradientPass<'_, T> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
-        squares: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
         accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1]),
     ) {
         let CompactBlock { packed, chosen, .. } = self.block;
         let LatticeBlock { columns, features, steps, labels } = packed;
         let weights = chunks_of(&self.block.packed_of(self.weights.weights()));
-        let masks = masks_of(columns);
         let mut wide = vec![[0i64; CHUNK]; weights.len()];
         let mut copy = Vec::new();
         // Several groups at a time, if all stay in the nearest cache: the slopes of one group are a long chain of operations.
@@ -59,11 +57,8 @@ impl<T: Coordinate> GradientPass<'_, T> {
             for ((first, products), slopes) in groups().zip(&products).zip(&mut slopes) {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
                 let mut of_group = slopes::binary(self.rule.loss, &scores, &labels_of(labels, first));
-                if let Some(clip) = self.rule.clip {
-                    let mut squares = squares(&masks, window(features, columns, first, &mut copy), columns);
-                    squares.iter_mut().for_each(|square| *square *= T::STEPS * T::STEPS);
-                    chosen.add_squares(first, &mut squares);
-                    slopes::clip(&mut of_group, &squares, clip);
+                if let Some(largest) = self.rule.largest {
+                    slopes::clip(&mut of_group, &largest[first..]);
                 }
                 *slopes = paired(&of_group);
             }
@@ -80,7 +75,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
 }
 
 pub(super) fn portable<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
-    pass.run(totals, lanes::portable::dots::<T, false>, lanes::portable::dots::<T, true>, lanes::portable::accumulate);
+    pass.run(totals, lanes::portable::dots::<T, false>, lanes::portable::accumulate);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -89,7 +84,6 @@ pub(super) fn avx2<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]
     pass.run(
         totals,
         |weights, window, columns| lanes::avx2::dots::<T, false>(weights, window, columns),
-        |masks, window, columns| lanes::avx2::dots::<T, true>(masks, window, columns),
         |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
 }
@@ -100,7 +94,6 @@ pub(super) fn avx512<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i6
     pass.run(
         totals,
         |weights, window, columns| lanes::avx512::dots::<T, false>(weights, window, columns),
-        |masks, window, columns| lanes::avx512::dots::<T, true>(masks, window, columns),
         |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }

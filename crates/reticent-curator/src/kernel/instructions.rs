@@ -1,4 +1,5 @@
-//! Which instructions the machine has, found when the program runs: the only place of the workspace with `unsafe`.
+//! Which instructions the machine has, found when the program runs: with
+//! `tile_unit.rs` the only place of the workspace with `unsafe`.
 //!
 //! A kernel is compiled once for each set. Code compiled for instructions that the machine lacks must never run: that, and
 //! nothing else, is what the `unsafe` blocks below assert. An [`Instructions`] is the proof: its field is private, and the
@@ -6,12 +7,15 @@
 
 #![allow(unsafe_code)]
 
+use super::clip::{self, ClipPass};
 use super::encode::{self, EncodePass, LatticeRowsMut};
 use super::gradient::{self, GradientPass};
 use super::lanes::Coordinate;
 use super::marginals::{self, MarginalPass};
 use super::products::{self, ProductPass};
 use super::softmax::{self, SoftmaxPass};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::{tile_products, tile_unit::TileUnit};
 
 /// A set of instructions that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,9 @@ enum Set {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// [`Self::Avx512`] and a tile unit.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx(TileUnit),
 }
 
 impl Instructions {
@@ -40,12 +47,18 @@ impl Instructions {
             available.extend(Self::avx2());
             available.extend(Self::avx512());
         }
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        available.extend(Self::amx());
         available
     }
 
     /// The fastest set that this machine has.
     #[must_use]
     pub fn best() -> Self {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if let Some(found) = Self::amx() {
+            return found;
+        }
         // The standard library asks the machine once and remembers.
         #[cfg(target_arch = "x86_64")]
         if let Some(found) = Self::avx512().or_else(Self::avx2) {
@@ -63,6 +76,8 @@ impl Instructions {
             Set::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => "avx512",
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Set::Amx(_) => "amx",
         }
     }
 
@@ -82,6 +97,11 @@ impl Instructions {
         found.then_some(Self(Set::Avx512))
     }
 
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn amx() -> Option<Self> {
+        Self::avx512().and(TileUnit::found()).map(|unit| Self(Set::Amx(unit)))
+    }
+
     pub(super) fn encode(self, pass: &EncodePass<'_>, into: LatticeRowsMut<'_>) {
         match self.0 {
             Set::Portable => encode::portable(pass, into),
@@ -91,6 +111,9 @@ impl Instructions {
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { encode::avx512(pass, into) },
+            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Set::Amx(_) => unsafe { encode::avx512(pass, into) },
         }
     }
 
@@ -103,6 +126,24 @@ impl Instructions {
             // SAFETY: the function asks for the features that `avx512` lists, and this value exists only where it found them.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { gradient::avx512(pass, totals) },
+            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Set::Amx(_) => unsafe { gradient::avx512(pass, totals) },
+        }
+    }
+
+    pub(super) fn clip<T: Coordinate>(self, pass: &ClipPass<'_, T>, largest: &mut [i16]) {
+        match self.0 {
+            Set::Portable => clip::portable(pass, largest),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { clip::avx2(pass, largest) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { clip::avx512(pass, largest) },
+            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Set::Amx(_) => unsafe { clip::avx512(pass, largest) },
         }
     }
 
@@ -115,6 +156,9 @@ impl Instructions {
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { softmax::avx512(pass, totals) },
+            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Set::Amx(_) => unsafe { softmax::avx512(pass, totals) },
         }
     }
 
@@ -127,6 +171,9 @@ impl Instructions {
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { products::avx512(pass, products) },
+            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Set::Amx(unit) => unsafe { tile_products::tile_unit(unit, pass, products) },
         }
     }
 
@@ -139,6 +186,9 @@ impl Instructions {
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { marginals::avx512(pass, totals) },
+            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Set::Amx(_) => unsafe { marginals::avx512(pass, totals) },
         }
     }
 }

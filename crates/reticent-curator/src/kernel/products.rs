@@ -109,21 +109,8 @@ impl ProductPass<'_> {
                 for pair in 0..GRANULE {
                     for panel in 0..panels {
                         let packed = &mut packed[panel * pairs + granule * GRANULE + pair];
-                        *packed = if labels.all_usable && (panel + 1) * PANEL <= columns {
-                            let half = |row: usize| -> &[i16; PANEL] {
-                                let features = &window[row * columns + panel * PANEL..];
-                                features.first_chunk().expect("a window has whole panels")
-                            };
-                            pack(half(2 * pair), half(2 * pair + 1))
-                        } else {
-                            // A panel of the label alone has no coordinates to read.
-                            let start = if panel * PANEL < columns { panel * PANEL } else { 0 };
-                            let half = |row: usize| {
-                                let features = window[row * columns + start..].first_chunk();
-                                lanes[panel].half(&labels, row, features.expect("a window has whole panels"))
-                            };
-                            pack(&half(2 * pair), &half(2 * pair + 1))
-                        };
+                        let half = |row: usize| lanes[panel].of_row(&labels, window, row);
+                        *packed = pack(&half(2 * pair), &half(2 * pair + 1));
                     }
                 }
                 for panel in 0..panels {
@@ -153,19 +140,35 @@ impl ProductPass<'_> {
                 }
             }
         }
-        let sum = |one: usize, other: usize| tiles[one / SIDE * panels + other / PANEL][one % SIDE][other % PANEL];
-        let mut products = products.iter_mut();
-        let mut add = |value: i64| *products.next().expect("one place a product") += value;
+        self.add_triangle(products, |one, panel| tiles[one / SIDE * panels + panel][one % SIDE]);
+    }
+
+    /// Adds sums of products to those of all blocks. `line` has those of a column with the columns of a panel that is not left of
+    /// its own; the last two columns are the parts of the label.
+    #[inline(always)]
+    pub(super) fn add_triangle(&self, products: &mut [i64], line: impl Fn(usize, usize) -> [i64; PANEL]) {
+        let columns = self.columns;
+        let (low, high) = (columns, columns + 1);
+        let sum = |one: usize, other: usize| line(one, other / PANEL)[other % PANEL];
+        let (of_columns, of_label) = products.split_at_mut(columns * (columns + 1) / 2);
+        let mut left = of_columns;
         for one in 0..columns {
-            for other in one..columns {
-                add(sum(one, other));
+            let (of_column, others) = left.split_at_mut(columns - one);
+            left = others;
+            // Up to the end of its panel, then panel after panel.
+            let (in_panel, after) = of_column.split_at_mut(of_column.len().min(PANEL - one % PANEL));
+            let whole = in_panel.chunks_mut(PANEL).chain(after.chunks_mut(PANEL));
+            for (panel, products) in (one / PANEL..).zip(whole) {
+                let first = if panel == one / PANEL { one % PANEL } else { 0 };
+                for (product, sum) in products.iter_mut().zip(&line(one, panel)[first..]) {
+                    *product += sum;
+                }
             }
         }
-        let (low, high) = (columns, columns + 1);
-        for column in 0..columns {
-            add(sum(column, low) + 256 * sum(column, high));
+        for (column, product) in of_label[..columns].iter_mut().enumerate() {
+            *product += sum(column, low) + 256 * sum(column, high);
         }
-        add(sum(low, low) + 2 * 256 * sum(low, high) + 256 * 256 * sum(high, high));
+        of_label[columns] += sum(low, low) + 2 * 256 * sum(low, high) + 256 * 256 * sum(high, high);
     }
 
     /// The first pairs of rows of `left` whose products fit 32-bit sums: panel `one` with each of the panels `others`.
@@ -206,7 +209,7 @@ impl ProductPass<'_> {
 }
 
 /// Labels of a group in two parts; rows without a label have zeros, in all their columns.
-struct LabelParts {
+pub(super) struct LabelParts {
     usable: [bool; GROUP],
     all_usable: bool,
     low: [i16; GROUP],
@@ -215,7 +218,7 @@ struct LabelParts {
 
 impl LabelParts {
     #[inline(always)]
-    fn of(labels: &[Option<i64>]) -> Self {
+    pub(super) fn of(labels: &[Option<i64>]) -> Self {
         let mut parts = Self { usable: [false; GROUP], all_usable: true, low: [0; GROUP], high: [0; GROUP] };
         for (row, usable) in parts.usable.iter_mut().enumerate() {
             let label = labels.get(row).copied().flatten();
@@ -231,32 +234,46 @@ impl LabelParts {
 }
 
 /// Where a panel has coordinates and where the parts of the label: all bits of the lane set, or none.
-struct PanelLanes {
+pub(super) struct PanelLanes {
+    /// Of a row, with the two parts of the label not counted.
+    columns: usize,
+    /// The first one, or 0 for a panel of the label alone, which has none to read.
+    start: usize,
+    /// No lane is one of the label.
+    coordinates_alone: bool,
     coordinates: [i16; PANEL],
     low: [i16; PANEL],
     high: [i16; PANEL],
 }
 
 impl PanelLanes {
-    fn of(panel: usize, columns: usize) -> Self {
+    pub(super) fn of(panel: usize, columns: usize) -> Self {
         let lanes =
             |is: &dyn Fn(usize) -> bool| std::array::from_fn(|place| if is(panel * PANEL + place) { -1 } else { 0 });
         Self {
+            columns,
+            start: if panel * PANEL < columns { panel * PANEL } else { 0 },
+            coordinates_alone: (panel + 1) * PANEL <= columns,
             coordinates: lanes(&|column| column < columns),
             low: lanes(&|column| column == columns),
             high: lanes(&|column| column == columns + 1),
         }
     }
 
+    /// The panel of one row of a window.
     #[inline(always)]
-    fn half(&self, labels: &LabelParts, row: usize, features: &[i16; PANEL]) -> [i16; PANEL] {
-        let (usable, low, high) = (-i16::from(labels.usable[row]), labels.low[row], labels.high[row]);
-        let mut half = [0; PANEL];
-        for (place, half) in half.iter_mut().enumerate() {
-            let coordinate = features[place] & self.coordinates[place] & usable;
-            *half = coordinate | (low & self.low[place]) | (high & self.high[place]);
+    pub(super) fn of_row(&self, labels: &LabelParts, window: &[i16], row: usize) -> [i16; PANEL] {
+        let features = window[row * self.columns + self.start..].first_chunk().expect("a window has whole panels");
+        if self.coordinates_alone && labels.all_usable {
+            return *features;
         }
-        half
+        let (usable, low, high) = (-i16::from(labels.usable[row]), labels.low[row], labels.high[row]);
+        let mut lanes = [0; PANEL];
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            let coordinate = features[place] & self.coordinates[place] & usable;
+            *lane = coordinate | (low & self.low[place]) | (high & self.high[place]);
+        }
+        lanes
     }
 }
 

@@ -42,22 +42,36 @@ fn binary_of(slope: impl Fn(f32, u8) -> i32, scores: &[f32; GROUP], labels: &[Co
     slopes
 }
 
-/// Brings the slope of each row within [`reticent_core::contribution::largest_slope`], from the squared norms of the rows.
+/// Brings the slope of each row within its bound. Rows past the end have slope zero.
 #[inline(always)]
-pub(super) fn clip(slopes: &mut [i32; GROUP], squares: &[i32; GROUP], clip: u32) {
+pub(super) fn clip(slopes: &mut [i32; GROUP], largest: &[i16]) {
+    let largest = largest.first_chunk().copied().unwrap_or_else(|| {
+        let mut group = [0; GROUP];
+        group[..largest.len()].copy_from_slice(largest);
+        group
+    });
+    for row in 0..GROUP {
+        slopes[row] = slopes[row].clamp(-i32::from(largest[row]), i32::from(largest[row]));
+    }
+}
+
+/// [`reticent_core::contribution::largest_slope`] of each row, from its squared norm.
+#[inline(always)]
+pub(super) fn largest(squares: &[i32; GROUP], clip: u32) -> [i16; GROUP] {
     // `slope² · square` is at most 2^22 · 2^30, and no clip is longer than that: all products are exact in 64-bit floats. So the
     // quotient's root is off by less than one, and the two comparisons mend that.
     let longest = f64::from(SLOPE_MAX) * f64::from(LATTICE_NORM_MAX);
     let bound = f64::from(clip).min(longest).powi(2);
     let fits = |slope: f64, square: f64| slope * slope * square <= bound;
+    let mut largest = [0; GROUP];
     for row in 0..GROUP {
         let square = f64::from(squares[row]);
         let root = (bound / square).sqrt().min(f64::from(SLOPE_MAX)).floor();
         let lower = if fits(root, square) { root } else { root - 1.0 };
         let next = (lower + 1.0).min(f64::from(SLOPE_MAX));
-        let largest = if fits(next, square) { next } else { lower } as i32;
-        slopes[row] = slopes[row].clamp(-largest, largest);
+        largest[row] = if fits(next, square) { next } else { lower } as i16;
     }
+    largest
 }
 
 /// [`reticent_core::slope::softmax_slopes`] of each row, from one group of scores a class, which are overwritten.

@@ -8,7 +8,8 @@ use reticent_core::query::Loss;
 use reticent_core::schema::Schema;
 use reticent_core::slope::{bounded_softmax_slopes, slope, softmax_slopes};
 use reticent_curator::kernel::{
-    FLUSH_ROWS, GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products, add_softmax_gradient,
+    Coordinate, FLUSH_ROWS, GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products,
+    add_softmax_gradient, find_largest_slopes,
 };
 use reticent_curator::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
 
@@ -158,17 +159,37 @@ fn rows(classes: usize) -> impl Strategy<Value = Rows> {
 }
 
 /// On top of 7 in each place.
-fn gradient_by_reference(rows: &Rows, weights: &PassWeights, rule: GradientRule) -> Vec<i64> {
+fn gradient_by_reference(rows: &Rows, weights: &PassWeights, loss: Loss, clip: Option<u32>) -> Vec<i64> {
     let mut expected = vec![7i64; rows.columns()];
     for (row, label) in rows.each() {
         let Some(class) = class_of(label, 2) else { continue };
-        let largest = rule.clip.map_or(i32::MAX, |clip| largest_slope(row.features, clip));
-        let slope = slope(rule.loss, score(weights, row), class as u8).clamp(-largest, largest);
+        let largest = clip.map_or(i32::MAX, |clip| largest_slope(row.features, clip));
+        let slope = slope(loss, score(weights, row), class as u8).clamp(-largest, largest);
         for (total, feature) in expected.iter_mut().zip(row.features) {
             *total += i64::from(slope) * i64::from(*feature);
         }
     }
     expected
+}
+
+/// By each set of instructions, on top of 7 in each place.
+fn gradients<T: Coordinate>(
+    block: &CompactBlock<'_, T>,
+    weights: &PassWeights,
+    loss: Loss,
+    clip: Option<u32>,
+) -> Vec<(Instructions, Vec<i64>)> {
+    let found = Instructions::available().into_iter().map(|instructions| {
+        let largest = clip.map(|clip| {
+            let mut largest = vec![0; block.rows()];
+            find_largest_slopes(instructions, clip, block, &mut largest);
+            largest
+        });
+        let mut found = vec![7i64; weights.weights().len()];
+        add_gradient(instructions, GradientRule { loss, largest: largest.as_deref() }, weights, block, &mut found);
+        (instructions, found)
+    });
+    found.collect()
 }
 
 /// `XᵀX`, `Xᵀy` and `yᵀy` by the definition.
@@ -196,29 +217,24 @@ proptest! {
         clip in prop_oneof![Just(0u32), Just(1), Just(u32::MAX), 0..2048 * 32767u32, (0..11u32, 0..16u32).prop_map(|(slope, size)| 1 << (slope + size))],
     ) {
         let weights = PassWeights::quantise(&rows.weights[..rows.columns()]);
-        let rule = |loss, clip| GradientRule { loss, clip };
-        for rule in [
-            rule(Loss::Logistic, None),
-            rule(Loss::TwoSidedExponential, None),
-            rule(Loss::Logistic, Some(clip)),
-            rule(Loss::TwoSidedExponential, Some(clip)),
+        for (loss, clip) in [
+            (Loss::Logistic, None),
+            (Loss::TwoSidedExponential, None),
+            (Loss::Logistic, Some(clip)),
+            (Loss::TwoSidedExponential, Some(clip)),
         ] {
-            let expected = gradient_by_reference(&rows, &weights, rule);
-            for instructions in Instructions::available() {
-                let mut found = vec![7i64; rows.columns()];
-                add_gradient(instructions, rule, &weights, &rows.block(), &mut found);
-                prop_assert_eq!(&found, &expected, "{} {:?}", instructions.name(), rule);
+            let expected = gradient_by_reference(&rows, &weights, loss, clip);
+            for (instructions, found) in gradients(&rows.block(), &weights, loss, clip) {
+                prop_assert_eq!(&found, &expected, "{} {:?} {:?}", instructions.name(), loss, clip);
             }
         }
         let (rows, packed) = rows.coarsened();
         let CompactBlock { layout, packed: LatticeBlock { columns, steps, labels, .. }, chosen } = rows.block();
         let block = CompactBlock { layout, packed: LatticeBlock { columns, features: &packed, steps, labels }, chosen };
-        for rule in [rule(Loss::TwoSidedExponential, None), rule(Loss::Logistic, Some(clip))] {
-            let expected = gradient_by_reference(&rows, &weights, rule);
-            for instructions in Instructions::available() {
-                let mut found = vec![7i64; rows.columns()];
-                add_gradient(instructions, rule, &weights, &block, &mut found);
-                prop_assert_eq!(&found, &expected, "8 bits, {} {:?}", instructions.name(), rule);
+        for (loss, clip) in [(Loss::TwoSidedExponential, None), (Loss::Logistic, Some(clip))] {
+            let expected = gradient_by_reference(&rows, &weights, loss, clip);
+            for (instructions, found) in gradients(&block, &weights, loss, clip) {
+                prop_assert_eq!(&found, &expected, "8 bits, {} {:?} {:?}", instructions.name(), loss, clip);
             }
         }
     }
@@ -286,7 +302,7 @@ fn full_scale_rows_do_not_overflow_a_lane() {
             let packed = LatticeBlock { columns, features: &features, steps: Steps::Common(1.0), labels: &labels };
             let chosen = ChosenCoordinates { per_row: 0, has_list: false, columns: &[], values: &[] };
             let block = CompactBlock { layout: encoding.layout(), packed, chosen };
-            let rule = GradientRule { loss: Loss::Logistic, clip: None };
+            let rule = GradientRule { loss: Loss::Logistic, largest: None };
             for instructions in Instructions::available() {
                 let mut totals = vec![0i64; columns];
                 add_gradient(instructions, rule, &pass, &block, &mut totals);
@@ -320,6 +336,24 @@ fn products_of_full_columns_do_not_overflow_a_lane() {
                     add_products(instructions, columns, &features, &labels, &mut found);
                     assert_eq!(found, expected, "{size}, {rows} rows, {}", instructions.name());
                 }
+            }
+        }
+    }
+}
+
+/// Bytes without a sign are at most 255, and `2^15 · 255²` is just below `2^31`: the tile unit's rule, at it and one row past it.
+#[test]
+fn products_of_full_bytes_do_not_overflow_a_lane() {
+    const { assert!((1 << 15) * 255i64 * 255 <= i32::MAX as i64 && (1 << 15) * 256i64 * 256 > i32::MAX as i64) };
+    for [one, other] in [[255i16, 255], [-1, -1], [-1, 255], [-32513, 255], [-256, -256]] {
+        for rows in [1 << 15, (1 << 15) + 1, (1 << 16) - 1] {
+            let features = [one, other].repeat(rows);
+            let labels = vec![Some(i64::from(other)); rows];
+            let expected = products_by_definition(2, &features, &labels);
+            for instructions in Instructions::available() {
+                let mut found = vec![0; expected.len()];
+                add_products(instructions, 2, &features, &labels, &mut found);
+                assert_eq!(found, expected, "{one}, {other}, {rows} rows, {}", instructions.name());
             }
         }
     }

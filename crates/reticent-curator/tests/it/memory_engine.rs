@@ -49,7 +49,8 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-pub(crate) fn maps() -> [Map; 12] {
+pub(crate) fn maps() -> [Map; 15] {
+    let clipped = |clip| Map::ClippedGradient { columns: COLUMNS as u32, clip };
     [
         Map::ClassCount { classes: 2 },
         Map::Gradient { loss: Loss::Logistic, columns: COLUMNS as u32 },
@@ -63,6 +64,10 @@ pub(crate) fn maps() -> [Map; 12] {
         gram(ProductTarget::Class, [29, 41, 20, 3]),
         gram(ProductTarget::Number, [4, 5, 0, 1]),
         Map::Marginals { classes: 2, numeric: 3, categorical: 2, categories: 8 },
+        // Bounds of slopes are kept for the next pass, which may have another clip norm.
+        clipped(1 << 22),
+        clipped(1 << 20),
+        clipped(1 << 22),
     ]
 }
 
