@@ -22,6 +22,8 @@ mod tile_products;
 mod tile_unit;
 
 use reticent_core::contribution::CodedLabel;
+#[cfg(doc)]
+use reticent_core::contribution::UNUSABLE_LABEL;
 use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 
@@ -103,7 +105,7 @@ pub fn add_softmax_gradient(
 
 /// Adds the upper triangle of `row rowᵀ` and `label · row` of every row to 64-bit totals, without multipliers.
 ///
-/// `labels` has one in `-32767..=32767` a row; rows without one add nothing. `products` has the packed triangle, then the
+/// `labels` has one in `-32767..=32767` a row; rows with [`UNUSABLE_LABEL`] add nothing. `products` has the packed triangle, then the
 /// products with the label, then the label's square. At most `2^30` a product: `2^33` rows fit.
 ///
 /// # Panics
@@ -112,7 +114,7 @@ pub fn add_products(
     instructions: Instructions,
     columns: usize,
     features: &[i16],
-    labels: &[Option<i64>],
+    labels: &[i16],
     products: &mut [i64],
 ) {
     assert_eq!(features.len(), columns * labels.len(), "one row a label");

@@ -1,6 +1,6 @@
 //! The exact sum of a query over one block after another: the same integers as core's scalar reference, row after row.
 
-use reticent_core::contribution::{CodedLabel, dot, product_label};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot, product_label};
 use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, scores};
 use reticent_core::sum::PartialSum;
 
@@ -211,7 +211,9 @@ impl<'a> RunningSum<'a> {
 
     fn add_products(&mut self, target: ProductTarget, multipliers: [u32; 4], block: &LatticeBlock<'_>) {
         let LatticeBlock { columns, features, steps, labels } = *block;
-        let of_row = |(row, label): (usize, &CodedLabel)| product_label(target, *label, steps.of_row(row));
+        let of_row = |(row, label): (usize, &CodedLabel)| {
+            product_label(target, *label, steps.of_row(row)).map_or(UNUSABLE_LABEL, |label| label as i16)
+        };
         let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
         let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
         add_products(self.instructions, columns, features, &labels, &mut products);

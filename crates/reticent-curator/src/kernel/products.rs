@@ -13,7 +13,9 @@
 
 use std::ops::Range;
 
-use super::lanes::{GROUP, window};
+use reticent_core::contribution::UNUSABLE_LABEL;
+
+use super::lanes::{GROUP, labels_of, window};
 
 /// Columns of a panel.
 const PANEL: usize = 16;
@@ -37,8 +39,8 @@ type Tile = [[i64; PANEL]; SIDE];
 pub(super) struct ProductPass<'a> {
     pub(super) columns: usize,
     pub(super) features: &'a [i16],
-    /// In `-32767..=32767`; a row without one adds nothing.
-    pub(super) labels: &'a [Option<i64>],
+    /// In `-32767..=32767`; a row with [`UNUSABLE_LABEL`] adds nothing.
+    pub(super) labels: &'a [i16],
 }
 
 /// What is known of one panel over one granule.
@@ -104,7 +106,7 @@ impl ProductPass<'_> {
             for granule in 0..filled {
                 let first = first + granule * GROUP;
                 let window = window(self.features, columns, first, &mut copy);
-                let labels = LabelParts::of(&self.labels[first..]);
+                let labels = LabelParts::of(&labels_of(self.labels, first));
                 // Pair after pair, in the order of memory.
                 for pair in 0..GRANULE {
                     for panel in 0..panels {
@@ -218,16 +220,16 @@ pub(super) struct LabelParts {
 
 impl LabelParts {
     #[inline(always)]
-    pub(super) fn of(labels: &[Option<i64>]) -> Self {
+    pub(super) fn of(labels: &[i16; GROUP]) -> Self {
         let mut parts = Self { usable: [false; GROUP], all_usable: true, low: [0; GROUP], high: [0; GROUP] };
-        for (row, usable) in parts.usable.iter_mut().enumerate() {
-            let label = labels.get(row).copied().flatten();
-            *usable = label.is_some();
-            parts.all_usable &= label.is_some();
-            let label = label.unwrap_or(0) as i32;
-            let low = label as i8;
-            parts.low[row] = i16::from(low);
-            parts.high[row] = ((label - i32::from(low)) >> 8) as i16;
+        for (row, label) in labels.iter().enumerate() {
+            let usable = *label != UNUSABLE_LABEL;
+            let label = if usable { i32::from(*label) } else { 0 };
+            let low = i32::from(label as i8);
+            parts.usable[row] = usable;
+            parts.all_usable &= usable;
+            parts.low[row] = low as i16;
+            parts.high[row] = ((label - low) >> 8) as i16;
         }
         parts
     }

@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 
 use bytemuck::cast;
 
-use super::lanes::{GROUP, window};
+use super::lanes::{GROUP, labels_of, window};
 use super::products::{LabelParts, PanelLanes, ProductPass};
 use super::tile_unit::{PANEL, SUM_ROWS, SplitSums, SplitTile, TILE_ROWS, TileUnit, Words};
 
@@ -46,12 +46,11 @@ pub(super) fn tile_unit(unit: TileUnit, pass: &ProductPass<'_>, products: &mut [
                     (by_column.high, by_column.low) = (transposed(&by_row.high), transposed(&by_row.low));
                 }
             }
-            let mut sums = sums.iter_mut();
+            let mut left = &mut sums[..];
             for (other, by_row) in by_row.chunks_exact(tiles).enumerate() {
-                for by_column in by_column.chunks_exact(tiles).take(other + 1) {
-                    let sums = sums.next().expect("one place a pair of panels");
-                    unit.add_products(&by_column[..filled], &by_row[..filled], sums);
-                }
+                let (sums, others) = left.split_at_mut(other + 1);
+                unit.add_products(&by_column[..(other + 1) * tiles], tiles, &by_row[..filled], sums);
+                left = others;
             }
         }
         pass.add_triangle(products, |one, panel| {
@@ -82,7 +81,7 @@ fn pack(pass: &ProductPass<'_>, lanes: &[PanelLanes], first: usize, tiles: &mut 
             continue;
         }
         let window = window(pass.features, pass.columns, first, &mut copy);
-        let labels = LabelParts::of(&pass.labels[first..]);
+        let labels = LabelParts::of(&labels_of(pass.labels, first));
         // Four rows after four rows, in the order of memory.
         for four in 0..GROUP / 4 {
             let line = group * GROUP / 4 + four;

@@ -71,49 +71,62 @@ impl TileUnit {
         FOUND.then_some(Self(()))
     }
 
-    /// Adds the products of each tile of `ones`, whose lines are columns, with its tile of `others`, whose lines are fours of rows.
+    /// Adds products of panels. `others` are the tiles of one panel, whose lines are fours of rows; `ones` have for each place of
+    /// `sums` as many tiles of another, whose lines are columns, at distances of `stride` tiles.
     ///
     /// # Panics
-    /// When there are not as many of one as of the other.
-    pub(super) fn add_products(self, ones: &[SplitTile], others: &[SplitTile], sums: &mut SplitSums) {
-        assert_eq!(ones.len(), others.len(), "two tiles a product");
-        if ones.is_empty() {
+    /// When there are too few of `ones`, or more of `others` than the stride.
+    pub(super) fn add_products(self, ones: &[SplitTile], stride: usize, others: &[SplitTile], sums: &mut [SplitSums]) {
+        assert!(others.len() <= stride && ones.len() == sums.len() * stride, "whole panels");
+        if others.is_empty() || sums.is_empty() {
             return;
         }
-        // SAFETY: the unit is there and admitted, as this value exists. The loop reads `ones.len()`, at least one, of both slices,
-        // each 2048 bytes: two tiles of 16 lines, 64 bytes apart; of `sums` it reads and writes four such tiles, 4096 bytes. All
-        // tile registers are left as they were found, unconfigured.
+        // SAFETY: the unit is there and admitted, as this value exists. A step of the inner loop reads 2048 bytes of both: two tiles of
+        // 16 lines, 64 bytes apart. It is done `others.len()` times, at least once, for each of `sums`, at least one, of which
+        // four such tiles, 4096 bytes, are read and written; after each, `ones` goes on by what is missing to the stride, so that
+        // it ends where the slice does. All tile registers are left as they were found, unconfigured.
         unsafe {
             asm!(
                 "ldtilecfg [{shape}]",
+                "2:",
                 "tileloadd tmm0, [{sums} + {line}]",
                 "tileloadd tmm1, [{sums} + {line} + 1024]",
                 "tileloadd tmm2, [{sums} + {line} + 2048]",
                 "tileloadd tmm3, [{sums} + {line} + 3072]",
-                "2:",
+                "mov {other}, {others}",
+                "mov {left}, {count}",
+                "3:",
                 "tileloadd tmm4, [{ones} + {line}]",
-                "tileloadd tmm6, [{others} + {line}]",
+                "tileloadd tmm6, [{other} + {line}]",
                 "tdpbssd tmm0, tmm4, tmm6",
-                "tileloadd tmm7, [{others} + {line} + 1024]",
+                "tileloadd tmm7, [{other} + {line} + 1024]",
                 "tdpbsud tmm1, tmm4, tmm7",
                 "tileloadd tmm5, [{ones} + {line} + 1024]",
                 "tdpbusd tmm2, tmm5, tmm6",
                 "tdpbuud tmm3, tmm5, tmm7",
                 "add {ones}, 2048",
-                "add {others}, 2048",
+                "add {other}, 2048",
                 "dec {left}",
-                "jnz 2b",
+                "jnz 3b",
                 "tilestored [{sums} + {line}], tmm0",
                 "tilestored [{sums} + {line} + 1024], tmm1",
                 "tilestored [{sums} + {line} + 2048], tmm2",
                 "tilestored [{sums} + {line} + 3072], tmm3",
+                "add {sums}, 4096",
+                "add {ones}, {skipped}",
+                "dec {pairs}",
+                "jnz 2b",
                 "tilerelease",
                 shape = in(reg) &raw const SHAPE,
-                sums = in(reg) sums,
                 line = in(reg) 64usize,
                 ones = inout(reg) ones.as_ptr() => _,
-                others = inout(reg) others.as_ptr() => _,
-                left = inout(reg) ones.len() => _,
+                others = in(reg) others.as_ptr(),
+                other = out(reg) _,
+                sums = inout(reg) sums.as_mut_ptr() => _,
+                pairs = inout(reg) sums.len() => _,
+                count = in(reg) others.len(),
+                left = out(reg) _,
+                skipped = in(reg) (stride - others.len()) * size_of::<SplitTile>(),
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack),
