@@ -299,7 +299,67 @@ mod tests {
         assert!(product_fits_62_bits((1 << 27) - 1, 1 << 20, 1 << 15));
         assert!(!product_fits_62_bits(1 << 27, 1 << 20, 1 << 15));
         assert!(!product_fits_62_bits(u64::MAX, u32::MAX, u32::MAX));
-        assert!(list(&["a"], &[1 << 20]).expect("one row").fits_62_bits(1));
+        let of_rows = |rows: u32| {
+            let ids = (0..rows).map(|row| row.to_string().into_bytes().into()).collect();
+            WeightList::new(ids, PublicMatrix::new(1, vec![1 << 20; rows as usize]).expect("short rows"))
+        };
+        assert!(of_rows(1024).expect("unique").fits_62_bits(u32::MAX));
+        assert!(!of_rows(1025).expect("unique").fits_62_bits(u32::MAX));
+    }
+
+    #[test]
+    fn a_list_keeps_its_ids_and_integers() {
+        let list = list(&["a", "b"], &[7, -9]).expect("unique");
+        assert_eq!(list.ids(), [Box::from(*b"a"), Box::from(*b"b")]);
+        assert_eq!(**list.matrix(), PublicMatrix::new(1, vec![7, -9]).expect("short rows"));
+    }
+
+    fn release(list: &WeightList, planned: PlannedRelease, integers: &[&str]) -> LabelRelease {
+        let relation = Relation { unit: planned.shape.unit().clone(), adjacency: Adjacency::Label };
+        LabelRelease {
+            format: LABEL_RELEASE_FORMAT.to_owned(),
+            version: LABEL_RELEASE_VERSION,
+            not_protected: String::new(),
+            epsilon: Epsilon::new(1.0).expect("legal"),
+            delta: Delta::new(1e-6).expect("legal"),
+            query: canonical_name(list, "set", "schema", 0, &relation, &planned),
+            relation,
+            label_set: "set".to_owned(),
+            entry: 1,
+            schema: "schema".to_owned(),
+            target: TargetKind::Bounds { low: 0.0, high: 1.0 },
+            unmatched: 0,
+            planned,
+            integers: integers.iter().map(|integer| (*integer).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_release_is_read_for_its_own_weights_alone() {
+        let list = list(&["a", "b"], &[3, 4]).expect("unique");
+        let released = release(&list, planned(1, 16, 7, 2), &["-12"]);
+        assert_eq!(released.values_for(&list), Ok(vec![-12.0]));
+        assert_eq!(released.noise_standard_deviation(), (49.0f64 + 1.0 / 12.0).sqrt());
+
+        let others = super::tests::list(&["a", "c"], &[3, 4]).expect("unique");
+        assert_eq!(released.values_for(&others), Err(LabelReleaseError::OtherWeights));
+        let with = |change: &dyn Fn(&mut LabelRelease)| {
+            let mut release = released.clone();
+            change(&mut release);
+            release.values_for(&list).expect_err("refused")
+        };
+        assert_eq!(with(&|release| release.format.push('x')), LabelReleaseError::Format);
+        assert_eq!(with(&|release| release.version += 1), LabelReleaseError::Format);
+        assert!(matches!(with(&|release| release.planned.times = 2), LabelReleaseError::Inconsistent(_)));
+        assert!(matches!(with(&|release| release.integers.clear()), LabelReleaseError::Inconsistent(_)));
+        assert!(matches!(with(&|release| release.integers.push("1".to_owned())), LabelReleaseError::Inconsistent(_)));
+        assert!(matches!(with(&|release| release.integers[0].push('.')), LabelReleaseError::Inconsistent(_)));
+        let of_table = QueryShape::new(Map::ClassCount { classes: 2 }, released.planned.shape.unit().clone(), 100);
+        let of_table = of_table.expect("small");
+        assert!(matches!(
+            with(&|release| release.planned.shape = of_table.clone()),
+            LabelReleaseError::Inconsistent(_)
+        ));
     }
 
     #[test]

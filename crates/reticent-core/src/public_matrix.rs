@@ -129,6 +129,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn equal_matrices_have_equal_columns_and_integers() {
+        let matrix = |columns, values: &[i32]| PublicMatrix::new(columns, values.to_vec()).expect("short rows");
+        assert!(matrix(2, &[3, 4]) == matrix(2, &[3, 4]));
+        assert!(matrix(2, &[3, 4]) != matrix(2, &[3, 5]) && matrix(2, &[3, 4]) != matrix(1, &[3, 4]));
+        assert_eq!(format!("{:?}", matrix(2, &[3, 4])), "PublicMatrix(1 x 2)");
+    }
+
+    #[test]
     fn bounds_come_from_the_integers() {
         let matrix = PublicMatrix::new(2, vec![3, 4, 0, -5, 1, 0]).expect("short rows");
         assert_eq!((matrix.rows(), matrix.row_norm_square()), (3, 25));

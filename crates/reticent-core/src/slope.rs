@@ -82,6 +82,12 @@ pub fn bounded_softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) 
         let bounded = truncated(SLOPE_MAX as f32 * ((exponential(score) / total - indicator) / worst));
         *slope = bounded.clamp(-SLOPE_MAX, SLOPE_MAX);
     }
+    shorten(slopes);
+}
+
+/// Moves slopes toward zero until `sum slopes² <= 2048²`: no scores are known that need it.
+#[inline]
+fn shorten(slopes: &mut [i32]) {
     let square = |slopes: &[i32]| -> i64 { slopes.iter().map(|slope| i64::from(*slope).pow(2)).sum() };
     while square(slopes) > i64::from(SLOPE_MAX).pow(2) {
         slopes.iter_mut().for_each(|slope| *slope -= slope.signum());
@@ -244,6 +250,28 @@ mod tests {
                 assert!((f64::from(slopes[1]) - two_sided).abs() <= 1.5, "{z} {class}");
                 assert_eq!(slopes[0], -slopes[1]);
             }
+        }
+    }
+
+    #[test]
+    fn slopes_that_are_too_long_are_shortened_until_they_fit() {
+        let shortened = |slopes: &[i32]| {
+            let mut slopes = slopes.to_vec();
+            shorten(&mut slopes);
+            slopes
+        };
+        assert_eq!(shortened(&[SLOPE_MAX, 0]), [SLOPE_MAX, 0]);
+        assert_eq!(shortened(&[SLOPE_MAX, -1, 0]), [SLOPE_MAX - 1, 0, 0]);
+        assert_eq!(shortened(&[-SLOPE_MAX, SLOPE_MAX]), [-1448, 1448]);
+    }
+
+    #[test]
+    fn softmax_slopes_do_not_change_with_a_shift_of_all_scores() {
+        for slopes_of in [softmax_slopes, bounded_softmax_slopes] {
+            let (mut near, mut far) = ([0; 3], [0; 3]);
+            slopes_of(&[1.0, 2.0, 4.0], 1, &mut near);
+            slopes_of(&[101.0, 102.0, 104.0], 1, &mut far);
+            assert_eq!(near, far);
         }
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use reticent_core::account::gdp;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
-use reticent_core::ledger::{Account, Budget, PlannedRelease, Refusal, Request};
+use reticent_core::ledger::{
+    Account, Budget, PlannedRelease, Refusal, Request, affordable_epsilon_down, epsilon_of, six_decimals_down,
+};
 use reticent_core::query::{Map, QueryShape};
 use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
@@ -109,4 +111,41 @@ fn a_budget_spent_in_two_halves_is_spent() {
             Err(_) => assert_eq!(round, 2, "the first two halves fit"),
         }
     }
+}
+
+#[test]
+fn laplace_noise_has_a_pure_epsilon_and_gaussian_noise_has_none() {
+    let pure = |noise, times, adjacency| {
+        let mut release = request(1 << 21, times).releases.remove(0);
+        release.noise = noise;
+        release.pure_epsilon_up(&relation(adjacency))
+    };
+    // One count in steps of 2^20 with scale 2^21: epsilon 1/2 under add-remove, 1 when a row moves between classes.
+    for (times, adjacency, expected) in
+        [(1, Adjacency::AddRemove, 0.5), (3, Adjacency::AddRemove, 1.5), (1, Adjacency::Replace, 1.0)]
+    {
+        let found = pure(NoiseDistribution::DiscreteLaplace, times, adjacency).expect("Laplace noise");
+        assert!((expected..expected + 1e-12).contains(&found), "{times} {adjacency}: {found}");
+    }
+    assert_eq!(pure(NoiseDistribution::RoundedGaussian, 1, Adjacency::AddRemove), None);
+    assert_eq!(pure(NoiseDistribution::DiscreteLaplace, 1, Adjacency::Party), None);
+}
+
+#[test]
+fn what_is_told_as_left_can_be_asked_for() {
+    let delta = budget().delta;
+    assert_eq!(epsilon_of(MuSquared::ZERO, delta), 0.0);
+    assert_eq!(affordable_epsilon_down(MuSquared::ZERO, delta), 0.0);
+    for epsilon in [0.01, 0.3, 1.0, 2.0, 7.5, 1.0 / 3.0] {
+        let whole = Budget { epsilon: Epsilon::new(epsilon).expect("legal"), delta };
+        let left = whole.mu_squared_down();
+        let told = affordable_epsilon_down(left, delta);
+        assert!(Budget { epsilon: Epsilon::new(told).expect("above zero"), delta }.mu_squared_down() <= left);
+        // A whole number of millionths is told as it is; anything else to ten digits.
+        assert!(told == epsilon || (epsilon == 1.0 / 3.0 && (1.0 - 1e-9..1.0).contains(&(told / epsilon))), "{told}");
+        assert!((epsilon_of(left, delta) / epsilon - 1.0).abs() < 1e-9);
+        let printed = six_decimals_down(told);
+        assert!(printed <= told && told < printed + 1e-6, "{printed} for {told}");
+    }
+    assert_eq!([six_decimals_down(1.234_567_8), six_decimals_down(0.000_000_9)], [1.234_567, 0.0]);
 }
