@@ -681,16 +681,9 @@ mod tests {
         eigenvalue: 0,
     };
     const VECTORS: Map = Map::PartyVectors { columns: 2, outputs: 1, penalty: 1, norm: 1 };
-    const MINIMUM: Map =
-        Map::PartyMinimum { columns: 2, outputs: 1, rule: VoteRule::Soft, penalty: 1, parties: 5 };
-    const GRAM: Map = Map::Gram {
-        columns: 3,
-        target: ProductTarget::Class,
-        diagonal: 1,
-        off_diagonal: 1,
-        cross: 1,
-        square: 1,
-    };
+    const MINIMUM: Map = Map::PartyMinimum { columns: 2, outputs: 1, rule: VoteRule::Soft, penalty: 1, parties: 5 };
+    const GRAM: Map =
+        Map::Gram { columns: 3, target: ProductTarget::Class, diagonal: 1, off_diagonal: 1, cross: 1, square: 1 };
 
     /// The map with some figures replaced: each is the name of a field and a number.
     fn with(map: &Map, figures: &[(&str, i64)]) -> Map {
@@ -746,6 +739,30 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_sums_are_those_of_what_is_added_up() {
+        let matrix = Arc::new(PublicMatrix::new(2, vec![3, 4]).expect("short rows"));
+        let of_matrix = |map| SumQuery::of_matrix(shape(map), matrix.clone()).expect("within the bounds").sum_step();
+        let steps = [of_matrix(PRODUCT), of_matrix(VECTORS), of_matrix(MINIMUM)];
+        assert_eq!(steps, [1.0, 2f64.powi(-20), 2f64.powi(-24)]);
+
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                      [features]\na = { bounds = [0, 1] }\n";
+        let coding = Coding::of(&crate::schema::Schema::from_text(schema).expect("legal"));
+        // Rows within norm 3: one lattice step is 3 / 32767, and a slope has 2048 steps.
+        let encoding = Arc::new(Encoding::plain(coding, crate::encoding::NormRule::Clip(3.0)));
+        let of_table = |map: Map| {
+            let weights = map.weights(2);
+            let weights = if weights == 0 { PassWeights::none() } else { PassWeights::quantise(&vec![1.0; weights]) };
+            SumQuery::new(shape(map), encoding.clone(), weights).expect("two columns").sum_step()
+        };
+        let gradient = of_table(Map::Gradient { loss: Loss::Logistic, columns: 2 });
+        assert!((gradient * 2048.0 * 32767.0 / 3.0 - 1.0).abs() < 1e-3, "{gradient}");
+        assert_eq!(of_table(Map::ClassCount { classes: 2 }), 2f64.powi(-20));
+        assert_eq!(of_table(Map::LogLoss { classes: 2 }), 2f64.powi(-20));
+        assert_eq!(of_table(with(&GRAM, &[("columns", 2)])), 1.0);
+    }
+
+    #[test]
     fn a_public_matrix_keeps_to_what_was_planned_for_it() {
         let matrix = Arc::new(PublicMatrix::new(2, vec![3, 4, 0, 5]).expect("short rows"));
         let eigenvalue = matrix.eigenvalue_bound() as i64;
@@ -769,10 +786,17 @@ mod tests {
             assert!(matches!(build(&PRODUCT, illegal), Err(QueryError::Matrix)), "{illegal:?}");
         }
         assert!(build(&VECTORS, &[]).is_ok() && build(&MINIMUM, &[]).is_ok());
+        let empty = Arc::new(PublicMatrix::new(2, Vec::new()).expect("no row is too long"));
+        for map in [VECTORS, MINIMUM] {
+            assert!(matches!(SumQuery::of_matrix(shape(map), empty.clone()), Err(QueryError::Matrix)), "no rows");
+        }
         let other = build(&PRODUCT, &[("columns", 3)]);
         assert!(matches!(other, Err(QueryError::Columns { expected: 3, found: 2 })));
         let one_row = QueryShape::new(PRODUCT, PrivacyUnit::Row, 1).expect("small");
-        assert!(matches!(SumQuery::of_matrix(one_row, matrix.clone()), Err(QueryError::Matrix)), "more rows than declared");
+        assert!(
+            matches!(SumQuery::of_matrix(one_row, matrix.clone()), Err(QueryError::Matrix)),
+            "more rows than declared"
+        );
         assert!(matches!(SumQuery::of_matrix(shape(GRAM), matrix), Err(QueryError::Matrix)), "a question to a table");
     }
 }

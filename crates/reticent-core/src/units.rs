@@ -474,6 +474,14 @@ mod tests {
             let whole = MuSquared::from_steps(steps);
             prop_assert!(whole.share_down(parts).checked_mul(parts.get()).expect("fits") <= whole);
             prop_assert!(whole.fraction_down(1, parts) == whole.share_down(parts));
+            prop_assert!(whole.fraction_down(parts.get(), parts) == whole);
+        }
+
+        #[test]
+        fn a_fraction_is_that_of_the_exact_product(steps in 0..1u128 << 95, parts in 1u32.., numerator in any::<u32>()) {
+            let (numerator, denominator) = (numerator % parts, std::num::NonZeroU32::new(parts).expect("above zero"));
+            let exact = steps * u128::from(numerator) / u128::from(parts);
+            prop_assert_eq!(MuSquared::from_steps(steps).fraction_down(numerator, denominator).steps(), exact);
         }
     }
 }
