@@ -141,6 +141,9 @@ const BLOCK_ROWS: usize = 2048;
 /// Parts that the rows are cut into for each thread, so that one that is held up does not hold up the others.
 const TASKS_A_THREAD: usize = 8;
 
+/// Fewest rows of a task with a larger sum: their columns are as many, so that a few rows are work enough to share.
+const LARGE_SUM_ROWS: usize = 256;
+
 /// Coordinates up to which a sum is little beside the rows of a block.
 const SMALL_SUM: u32 = 1 << 12;
 
@@ -228,8 +231,11 @@ impl MemoryEngine {
         let (rows, threads) = (self.table.rows(), rayon::current_num_threads());
         // A sum that may be larger than the rows of a block: one a thread, if the products of a block fit 64 bits.
         let is_large = query.shape().coordinates() > SMALL_SUM;
-        let block_rows =
-            if is_large { rows.div_ceil(threads).clamp(self.block_rows, 1 << 16) } else { self.block_rows };
+        let block_rows = if is_large {
+            rows.div_ceil(threads).clamp(self.block_rows.min(LARGE_SUM_ROWS), 1 << 16)
+        } else {
+            self.block_rows
+        };
         let blocks: Vec<_> = self.table.labels().chunks(block_rows).enumerate().collect();
         let tasks = if is_large { threads } else { TASKS_A_THREAD * threads };
         let sum_of = |blocks: &[(usize, &[CodedLabel])]| {
@@ -287,8 +293,8 @@ impl Engine for MemoryEngine {
             return Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish());
         }
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
-        let largest = RunningSum::clip(query).map(|clip| lattice.largest_slopes(clip, self.table.labels()));
-        let largest = largest.transpose().map_err(|error| lost(Box::new(error)))?;
+        // Without room for them they are found again in each pass: what is asked now has been paid for.
+        let largest = RunningSum::clip(query).and_then(|clip| lattice.largest_slopes(clip, self.table.labels()).ok());
         let add = |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| {
             let largest = largest.as_ref().map(|all| &all[first..first + labels.len()]);
             match &lattice.packed {

@@ -18,7 +18,7 @@ use reticent_core::contribution::UNUSABLE_LABEL;
 use super::lanes::{GROUP, labels_of, window};
 
 /// Columns of a panel.
-const PANEL: usize = 16;
+pub(super) const PANEL: usize = 16;
 
 /// Columns of a tile's first side: half a panel.
 const SIDE: usize = PANEL / 2;

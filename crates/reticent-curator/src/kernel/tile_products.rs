@@ -12,8 +12,8 @@ use std::arch::x86_64::*;
 use bytemuck::cast;
 
 use super::lanes::{GROUP, labels_of, window};
-use super::products::{LabelParts, PanelLanes, ProductPass};
-use super::tile_unit::{PANEL, SUM_ROWS, SplitSums, SplitTile, TILE_ROWS, TileUnit, Words};
+use super::products::{LabelParts, PANEL, PanelLanes, ProductPass};
+use super::tile_unit::{SUM_ROWS, SplitSums, SplitTile, TILE_ROWS, TileUnit, Words};
 
 /// Most tiles that are packed at a time, so that they stay in cache: those of one panel, and of all together.
 const PANEL_TILES: usize = 8;

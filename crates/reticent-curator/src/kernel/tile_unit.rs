@@ -9,13 +9,12 @@ use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::LazyLock;
 
-/// Columns of a panel, and lines of a tile.
-pub(super) const PANEL: usize = 16;
+use super::products::PANEL;
 
 /// Rows of the table that a tile holds.
 pub(super) const TILE_ROWS: usize = 64;
 
-/// A tile: 16 lines of 16 words, each of the bytes of four rows.
+/// A tile: 16 lines of 16 words, one a column of the panel, each of the bytes of four rows; or the other way round.
 pub(super) type Words = [[u32; PANEL]; TILE_ROWS / 4];
 
 /// High and low bytes of the coordinates of one panel: `256 high + low`, `high` with a sign, `low` without.
