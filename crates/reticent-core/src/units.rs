@@ -411,6 +411,20 @@ mod tests {
         assert!(MuSquared::price_up(SensitivitySquared::new((1 << 32) - 1), one).is_some());
     }
 
+    #[test]
+    fn a_laplace_scale_that_only_just_fits_is_one_larger() {
+        let within = |sensitivity, epsilon| {
+            let scale = L1Sensitivity::new(sensitivity).smallest_scale_within(Epsilon::new(epsilon).expect("legal"));
+            scale.map(NoiseScale::get)
+        };
+        // Ten over ten is rounded up to more than one.
+        assert_eq!(within(10, 1.0), Some(11));
+        assert_eq!(within(10, 3.0), Some(4));
+        assert_eq!(within(1 << 59, 1.0), Some((1 << 59) + 512));
+        assert_eq!(within(1 << 60, 1.0), None);
+        assert_eq!(within(1 << 59, 0.25), None);
+    }
+
     proptest! {
         #[test]
         fn price_rounds_up_by_less_than_one_step(square in 0u128..1 << 90, scale in 1u64..1 << 60) {
@@ -446,6 +460,23 @@ mod tests {
                     let smaller = NoiseScale::new(scale.get() - 1).expect("in range");
                     prop_assert!(MuSquared::price_up(square, smaller).is_none_or(|price| price > budget));
                 }
+            }
+        }
+
+        /// `scale · epsilon >= sensitivity`, in integers: epsilon is a whole number of `2^-20`.
+        #[test]
+        fn a_laplace_scale_covers_its_sensitivity_and_is_not_much_larger(sensitivity in 1u128..1 << 55, epsilon in 1u128..1 << 26) {
+            let given = Epsilon::new(epsilon as f64 / (1 << 20) as f64).expect("above zero");
+            let sensitivity = L1Sensitivity::new(sensitivity);
+            let found = sensitivity.smallest_scale_within(given);
+            let exact = (sensitivity.get() << 20).div_ceil(epsilon);
+            prop_assert_eq!(found.is_none(), exact >= 1 << 60);
+            if let Some(scale) = found {
+                let scale_is = u128::from(scale.get());
+                prop_assert!(scale_is >= exact && scale_is <= exact + 1 + (exact >> 49), "{} for {}", scale_is, exact);
+                prop_assert!(sensitivity.epsilon_up(scale) <= given.get());
+                let real = sensitivity.get() as f64 / scale.get() as f64;
+                prop_assert!(sensitivity.epsilon_up(scale) > real && sensitivity.epsilon_up(scale) < real * (1.0 + 1e-14));
             }
         }
 
