@@ -739,11 +739,13 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "powers of two")]
     fn steps_of_sums_are_those_of_what_is_added_up() {
         let matrix = Arc::new(PublicMatrix::new(2, vec![3, 4]).expect("short rows"));
         let of_matrix = |map| SumQuery::of_matrix(shape(map), matrix.clone()).expect("within the bounds").sum_step();
         let steps = [of_matrix(PRODUCT), of_matrix(VECTORS), of_matrix(MINIMUM)];
         assert_eq!(steps, [1.0, 2f64.powi(-20), 2f64.powi(-24)]);
+        assert_eq!(VOTE_STEPS, 4096, "a vote is a number of 12 bits");
 
         let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
                       [features]\na = { bounds = [0, 1] }\n";

@@ -132,6 +132,7 @@ fn laplace_noise_has_a_pure_epsilon_and_gaussian_noise_has_none() {
 }
 
 #[test]
+#[allow(clippy::float_cmp, reason = "figures that are told as they were given")]
 fn what_is_told_as_left_can_be_asked_for() {
     let delta = budget().delta;
     assert_eq!(epsilon_of(MuSquared::ZERO, delta), 0.0);
