@@ -200,7 +200,7 @@ fn mutants(size: Size) -> Result<Vec<String>, String> {
 
 fn memory(size: Size) -> Result<Vec<String>, String> {
     let tidy = ["test", "--workspace", "--locked", "--test", "tidy", "two_files_alone"];
-    let mut figures = vec![passed(&cargo("memory", &tidy, &[])?)? + ": one file may"];
+    let mut figures = vec![passed(&cargo("memory", &tidy, &[])?)? + ": two files may"];
     if size == Size::Long {
         let tests = ["--package", "reticent-curator", "--test", "it", "--", "kernel::", "coded_rows::"];
         // Tables of full scale would take the interpreter hours.
