@@ -358,6 +358,8 @@ fn ceil_sqrt(value: u128) -> u128 {
 mod tests {
     use super::*;
     use crate::adjacency::{PrivacyUnit, Relation};
+    use crate::ledger::PlannedRelease;
+    use crate::units::NoiseDistribution;
 
     fn logistic(perturbation: u64) -> Minimum {
         Minimum { classes: 2, columns: 9, l2: 10 << L2_BITS, perturbation, unusable: UnusableLabel::Skip }
@@ -460,6 +462,20 @@ mod tests {
             let spent = fitted.perturbation_price_up(Adjacency::Replace, 1).expect("finite");
             assert!(spent <= budget && spent.mu_up() > 0.2 * 0.99, "{}", spent.mu_up());
         }
+    }
+
+    #[test]
+    fn a_gaussian_linear_term_leaves_no_pure_epsilon() {
+        let pure = |perturbation| {
+            let shape = QueryShape::new(Map::Minimum(logistic(perturbation)), PrivacyUnit::Row, 1000).expect("small");
+            let relation = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::AddRemove };
+            let noise_scale = NoiseScale::new(1 << 50).expect("legal");
+            let noise = NoiseDistribution::DiscreteLaplace;
+            PlannedRelease { purpose: "minimum".to_owned(), shape, noise_scale, noise, times: 1 }
+                .pure_epsilon_up(&relation)
+        };
+        assert!(pure(0).is_some_and(|epsilon| epsilon > 0.0));
+        assert_eq!(pure(10 << PERTURBATION_BITS), None);
     }
 
     #[test]
