@@ -16,9 +16,9 @@ mod marginals;
 mod products;
 mod slopes;
 mod softmax;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 mod tile_products;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 mod tile_unit;
 
 use reticent_core::contribution::CodedLabel;
@@ -53,7 +53,8 @@ pub const FLUSH_ROWS: usize = 32;
 /// Rows whose label is not 0 or 1 add nothing.
 ///
 /// # Panics
-/// When the parts of the block or the bounds of slopes are not of the same rows, or totals and weights do not have its columns.
+/// When the parts of the block or the bounds of slopes are not of the same rows, or totals and weights do not have its
+/// columns.
 pub fn add_gradient<T: Coordinate>(
     instructions: Instructions,
     rule: GradientRule<'_>,
@@ -105,8 +106,8 @@ pub fn add_softmax_gradient(
 
 /// Adds the upper triangle of `row rowᵀ` and `label · row` of every row to 64-bit totals, without multipliers.
 ///
-/// `labels` has one in `-32767..=32767` a row; rows with [`UNUSABLE_LABEL`] add nothing. `products` has the packed triangle, then the
-/// products with the label, then the label's square. At most `2^30` a product: `2^33` rows fit.
+/// `labels` has one in `-32767..=32767` a row; rows with [`UNUSABLE_LABEL`] add nothing. `products` has the packed triangle,
+/// then the products with the label, then the label's square. At most `2^30` a product: `2^33` rows fit.
 ///
 /// # Panics
 /// When the features are not of whole rows, one a label, or the products are not as many.

@@ -4,7 +4,7 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 
 use super::lanes::{
-    self, CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window,
+    self, CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunks_of, group_of, labels_of, paired, steps_of, window,
 };
 use super::slopes;
 use crate::lattice::{CompactBlock, LatticeBlock};
@@ -58,7 +58,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
                 let mut of_group = slopes::binary(self.rule.loss, &scores, &labels_of(labels, first));
                 if let Some(largest) = self.rule.largest {
-                    slopes::clip(&mut of_group, &largest[first..]);
+                    slopes::clip(&mut of_group, &group_of(largest, first, 0));
                 }
                 *slopes = paired(&of_group);
             }

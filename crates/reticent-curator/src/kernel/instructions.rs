@@ -1,5 +1,4 @@
-//! Which instructions the machine has, found when the program runs: with
-//! `tile_unit.rs` the only place of the workspace with `unsafe`.
+//! Which instructions the machine has, found when the program runs: with `tile_unit.rs` the only place with `unsafe`.
 //!
 //! A kernel is compiled once for each set. Code compiled for instructions that the machine lacks must never run: that, and
 //! nothing else, is what the `unsafe` blocks below assert. An [`Instructions`] is the proof: its field is private, and the
@@ -14,7 +13,7 @@ use super::lanes::Coordinate;
 use super::marginals::{self, MarginalPass};
 use super::products::{self, ProductPass};
 use super::softmax::{self, SoftmaxPass};
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 use super::{tile_products, tile_unit::TileUnit};
 
 /// A set of instructions that this machine has.
@@ -27,11 +26,9 @@ enum Set {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// Some processors with these have a tile unit, too.
     #[cfg(target_arch = "x86_64")]
-    Avx512,
-    /// [`Self::Avx512`] and a tile unit.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    Amx(TileUnit),
+    Avx512(Option<TileUnit>),
 }
 
 impl Instructions {
@@ -46,22 +43,17 @@ impl Instructions {
         {
             available.extend(Self::avx2());
             available.extend(Self::avx512());
+            available.extend(Self::amx());
         }
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        available.extend(Self::amx());
         available
     }
 
     /// The fastest set that this machine has.
     #[must_use]
     pub fn best() -> Self {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if let Some(found) = Self::amx() {
-            return found;
-        }
         // The standard library asks the machine once and remembers.
         #[cfg(target_arch = "x86_64")]
-        if let Some(found) = Self::avx512().or_else(Self::avx2) {
+        if let Some(found) = Self::amx().or_else(Self::avx512).or_else(Self::avx2) {
             return found;
         }
         Self::PORTABLE
@@ -75,9 +67,9 @@ impl Instructions {
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => "avx512",
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Set::Amx(_) => "amx",
+            Set::Avx512(None) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512(Some(_)) => "amx",
         }
     }
 
@@ -94,12 +86,12 @@ impl Instructions {
             && std::arch::is_x86_feature_detected!("avx512dq")
             && std::arch::is_x86_feature_detected!("avx512vl")
             && std::arch::is_x86_feature_detected!("avx512vnni");
-        found.then_some(Self(Set::Avx512))
+        found.then_some(Self(Set::Avx512(None)))
     }
 
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[cfg(target_arch = "x86_64")]
     fn amx() -> Option<Self> {
-        Self::avx512().and(TileUnit::found()).map(|unit| Self(Set::Amx(unit)))
+        Self::avx512().and(TileUnit::found()).map(|unit| Self(Set::Avx512(Some(unit))))
     }
 
     pub(super) fn encode(self, pass: &EncodePass<'_>, into: LatticeRowsMut<'_>) {
@@ -110,10 +102,7 @@ impl Instructions {
             Set::Avx2 => unsafe { encode::avx2(pass, into) },
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { encode::avx512(pass, into) },
-            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Set::Amx(_) => unsafe { encode::avx512(pass, into) },
+            Set::Avx512(_) => unsafe { encode::avx512(pass, into) },
         }
     }
 
@@ -125,10 +114,7 @@ impl Instructions {
             Set::Avx2 => unsafe { gradient::avx2(pass, totals) },
             // SAFETY: the function asks for the features that `avx512` lists, and this value exists only where it found them.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { gradient::avx512(pass, totals) },
-            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Set::Amx(_) => unsafe { gradient::avx512(pass, totals) },
+            Set::Avx512(_) => unsafe { gradient::avx512(pass, totals) },
         }
     }
 
@@ -140,10 +126,7 @@ impl Instructions {
             Set::Avx2 => unsafe { clip::avx2(pass, largest) },
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { clip::avx512(pass, largest) },
-            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Set::Amx(_) => unsafe { clip::avx512(pass, largest) },
+            Set::Avx512(_) => unsafe { clip::avx512(pass, largest) },
         }
     }
 
@@ -155,10 +138,7 @@ impl Instructions {
             Set::Avx2 => unsafe { softmax::avx2(pass, totals) },
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { softmax::avx512(pass, totals) },
-            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Set::Amx(_) => unsafe { softmax::avx512(pass, totals) },
+            Set::Avx512(_) => unsafe { softmax::avx512(pass, totals) },
         }
     }
 
@@ -170,10 +150,10 @@ impl Instructions {
             Set::Avx2 => unsafe { products::avx2(pass, products) },
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { products::avx512(pass, products) },
-            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Set::Amx(unit) => unsafe { tile_products::tile_unit(unit, pass, products) },
+            Set::Avx512(None) => unsafe { products::avx512(pass, products) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512(Some(unit)) => unsafe { tile_products::tile_unit(unit, pass, products) },
         }
     }
 
@@ -185,10 +165,7 @@ impl Instructions {
             Set::Avx2 => unsafe { marginals::avx2(pass, totals) },
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { marginals::avx512(pass, totals) },
-            // SAFETY: as in `gradient`; `amx` asks for what `avx512` does, and more.
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Set::Amx(_) => unsafe { marginals::avx512(pass, totals) },
+            Set::Avx512(_) => unsafe { marginals::avx512(pass, totals) },
         }
     }
 }

@@ -86,15 +86,21 @@ pub(super) fn window<'a, T: Coordinate>(
     copy
 }
 
+/// What belongs to the rows of a group; rows past the end have `none`.
+#[inline(always)]
+pub(super) fn group_of<V: Copy>(values: &[V], first: usize, none: V) -> [V; GROUP] {
+    let values = &values[first..];
+    values.first_chunk().copied().unwrap_or_else(|| {
+        let mut group = [none; GROUP];
+        group[..values.len()].copy_from_slice(values);
+        group
+    })
+}
+
 /// The labels of a group; rows past the end have an unusable one.
 #[inline(always)]
 pub(super) fn labels_of(labels: &[CodedLabel], first: usize) -> [CodedLabel; GROUP] {
-    let labels = &labels[first..];
-    labels.first_chunk().copied().unwrap_or_else(|| {
-        let mut group = [UNUSABLE_LABEL; GROUP];
-        group[..labels.len()].copy_from_slice(labels);
-        group
-    })
+    group_of(labels, first, UNUSABLE_LABEL)
 }
 
 /// The steps of a group; of rows past the end, zero.
@@ -102,14 +108,7 @@ pub(super) fn labels_of(labels: &[CodedLabel], first: usize) -> [CodedLabel; GRO
 pub(super) fn steps_of(steps: Steps<'_>, first: usize) -> [f32; GROUP] {
     match steps {
         Steps::Common(step) => [step; GROUP],
-        Steps::Own(steps) => {
-            let steps = &steps[first..];
-            steps.first_chunk().copied().unwrap_or_else(|| {
-                let mut group = [0.0; GROUP];
-                group[..steps.len()].copy_from_slice(steps);
-                group
-            })
-        }
+        Steps::Own(steps) => group_of(steps, first, 0.0),
     }
 }
 

@@ -42,14 +42,9 @@ fn binary_of(slope: impl Fn(f32, u8) -> i32, scores: &[f32; GROUP], labels: &[Co
     slopes
 }
 
-/// Brings the slope of each row within its bound. Rows past the end have slope zero.
+/// Brings the slope of each row within its bound.
 #[inline(always)]
-pub(super) fn clip(slopes: &mut [i32; GROUP], largest: &[i16]) {
-    let largest = largest.first_chunk().copied().unwrap_or_else(|| {
-        let mut group = [0; GROUP];
-        group[..largest.len()].copy_from_slice(largest);
-        group
-    });
+pub(super) fn clip(slopes: &mut [i32; GROUP], largest: &[i16; GROUP]) {
     for row in 0..GROUP {
         slopes[row] = slopes[row].clamp(-i32::from(largest[row]), i32::from(largest[row]));
     }

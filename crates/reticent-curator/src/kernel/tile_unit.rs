@@ -140,7 +140,14 @@ fn processor_has_one() -> bool {
     leaves >= 7 && __cpuid_count(7, 0).edx >> 24 & 3 == 3
 }
 
+/// Elsewhere nobody is asked.
+#[cfg(not(target_os = "linux"))]
+fn is_admitted() -> bool {
+    false
+}
+
 /// Asks the kernel for the state of the tile registers, which is not every process's.
+#[cfg(target_os = "linux")]
 fn is_admitted() -> bool {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const XFEATURE_XTILEDATA: libc::c_long = 18;
