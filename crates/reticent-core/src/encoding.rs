@@ -624,3 +624,34 @@ pub(crate) fn coarsen<const PARTS: usize>(mut parts: [&mut [i16]; PARTS]) {
 pub(crate) fn norm_square(features: &[i16]) -> u64 {
     features.iter().map(|feature| u64::from(feature.unsigned_abs()).pow(2)).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    /// A coarse row of the intercept and two numbers may be as long as the bound but for 256 steps and a quarter of one.
+    #[test]
+    fn a_long_coarse_row_leaves_room_for_rounding() {
+        let text = "[privacy]\nunit = \"row\"\nadjacency = \"replace\"\n[target]\ncolumn = \"y\"\nbounds = [0, 1]\n\
+                    [features]\na = { bounds = [0, 1] }\nb = { bounds = [0, 1] }\n";
+        let coding = || Coding::of(&Schema::from_text(text).expect("legal"));
+        let (long, room) = (4.0, f64::from(COARSE_STEPS) + 0.25);
+        for (norm, is_coarse, steps) in [
+            (NormRule::OwnNorm, true, 32_767.0 - room),
+            (NormRule::OwnNorm, false, 32_767.0),
+            (NormRule::Clip(2.0), true, 32_767.0 - room),
+            (NormRule::Clip(2.0), false, 32_767.0),
+        ] {
+            let (found, _) = Encoding::plain(coding(), norm).coarse(is_coarse).steps_per_unit(long);
+            assert!((found * long - steps).abs() < 1e-9, "{norm:?} {is_coarse}: {found}");
+        }
+        // Of a quarter of a million coordinates that are centred, and so have a place, half the bound is left.
+        let wide: String = (0..4).map(|feature| format!("w{feature} = {{ hash_buckets = 65535 }}\n")).collect();
+        let coding = Coding::of(&Schema::from_text(&(text.to_owned() + &wide)).expect("legal"));
+        let columns = coding.columns().len();
+        let centred = Encoding::new(coding, vec![0.5; columns], vec![1.0; columns], NormRule::OwnNorm).coarse(true);
+        let (found, _) = centred.steps_per_unit(long);
+        assert!((found * long - 32_767.0 / 2.0).abs() < 1e-9, "{found}");
+    }
+}

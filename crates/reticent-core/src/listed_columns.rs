@@ -137,6 +137,15 @@ mod tests {
     }
 
     #[test]
+    fn a_column_beyond_16_bits_has_its_place() {
+        let features: Vec<usize> = (0..200_000).collect();
+        let columns = ListedColumns { first_column: 5, highs: vec![1.0; features.len()], features, most: 2 };
+        let mut codes = vec![7; columns.codes()];
+        columns.write([(65_535, 9), (199_999, 8)].into_iter(), &mut codes);
+        assert_eq!(columns.numbers(&codes).collect::<Vec<_>>(), [(65_540, 9), (200_004, 8)]);
+    }
+
+    #[test]
     fn a_typical_square_is_that_of_the_rows() {
         let columns = ListedColumns { first_column: 1, features: vec![0], highs: vec![1.0], most: 1 };
         for square in [1.0, 0.25, 3.0, 50.0, 1e-4, 60_000.0] {

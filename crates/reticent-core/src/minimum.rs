@@ -358,7 +358,9 @@ fn ceil_sqrt(value: u128) -> u128 {
 mod tests {
     use super::*;
     use crate::adjacency::{PrivacyUnit, Relation};
+    use crate::encoding::Coding;
     use crate::ledger::PlannedRelease;
+    use crate::schema::Schema;
     use crate::units::NoiseDistribution;
 
     fn logistic(perturbation: u64) -> Minimum {
@@ -422,6 +424,56 @@ mod tests {
         assert_eq!(of(logistic(0), Adjacency::Party), None);
     }
 
+    #[test]
+    fn tolerances_and_sensitivities_agree_with_an_independent_program() {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../../../testdata/golden/minima.json")).expect("valid");
+        let cases = golden.as_array().expect("a list");
+        assert_eq!(cases.len(), 96);
+        for case in cases {
+            let whole = |name: &str| case[name].as_u64().expect("given");
+            let minimum = Minimum {
+                classes: whole("classes") as u32,
+                columns: whole("columns") as u32,
+                l2: whole("l2"),
+                perturbation: u64::from(case["has_linear_term"] == true) << PERTURBATION_BITS,
+                unusable: UnusableLabel::Skip,
+            };
+            let (rows_max, unit_rows) = (whole("rows_max"), whole("unit_rows") as u32);
+            let told = |number: u128, expected: &serde_json::Value| assert_eq!(&number.to_string(), expected, "{case}");
+            assert_eq!(Some(minimum.ridge()), case["ridge"].as_f64(), "{case}");
+            told(minimum.gradient_error(rows_max), &case["gradient_error"]);
+            told(minimum.tolerance(rows_max), &case["tolerance"]);
+            for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Label] {
+                let bound = minimum.answer_sensitivity(adjacency, unit_rows, rows_max).expect("priced");
+                told(bound, &case["answer"][adjacency.to_string()]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_root_is_rounded_up() {
+        let roots = [0, 1, 2, 3, 4, 5, 8, 9, 10, 1 << 100, (1 << 100) + 1, (1 << 100) - 1].map(ceil_sqrt);
+        assert_eq!(roots, [0, 1, 2, 2, 2, 3, 3, 3, 4, 1 << 50, (1 << 50) + 1, 1 << 50]);
+    }
+
+    /// Weights of the encoded columns are divided by the length of a row that counts as one of norm 1.
+    #[test]
+    fn weights_are_those_of_the_encoded_columns() {
+        let text = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                    [features]\na = { bounds = [0, 1] }\n";
+        let coding = Coding::of(&Schema::from_text(text).expect("legal"));
+        let encoding = Arc::new(Encoding::plain(coding, NormRule::Clip(3.0)));
+        let length = 3.0 * 32_768.0 / 32_767.0;
+        assert!((row_length(&encoding) - length).abs() < 1e-12);
+        let shape = QueryShape::new(Map::Minimum(Minimum { columns: 2, ..logistic(0) }), PrivacyUnit::Row, 10);
+        let query = MinimumQuery::new(shape.expect("in range"), encoding, &[0.5, -2.0]).expect("they fit");
+        assert!((query.answer_step() * length * 2f64.powi(36) - 1.0).abs() < 1e-12);
+        for (found, weight) in query.centre().iter().zip([0.5, -2.0]) {
+            assert!((*found as f64 / 2f64.powi(57) - weight * length).abs() < 1e-12, "{found}");
+        }
+    }
+
     /// Where an engine may stop is part of the sensitivity, on both sides.
     #[test]
     fn the_tolerance_of_the_search_is_paid_for() {
@@ -482,12 +534,13 @@ mod tests {
     fn minima_out_of_range_are_refused() {
         let build = |minimum| QueryShape::new(Map::Minimum(minimum), PrivacyUnit::Row, 1000);
         assert!(build(logistic(0)).is_ok());
+        assert!(build(logistic(NoiseScale::MAX.get())).is_ok());
         for refused in [
             Minimum { classes: 1, ..logistic(0) },
             Minimum { l2: 0, ..logistic(0) },
             Minimum { l2: 1 << 60, ..logistic(0) },
             Minimum { columns: 0, ..logistic(0) },
-            logistic(u64::MAX),
+            logistic(NoiseScale::MAX.get() + 1),
         ] {
             assert!(build(refused).is_err(), "{refused:?}");
         }

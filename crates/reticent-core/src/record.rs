@@ -223,7 +223,7 @@ impl RawValue<'_> {
             Self::Text(text) => parse_number_not_code(text).or_else(|| parse_boolean(text).map(f64::from)),
         };
         match (number, self) {
-            (Some(number), _) => hash_bucket(number_spelling(number + 0.0).as_bytes(), buckets),
+            (Some(number), _) => hash_bucket(number_spelling(number).as_bytes(), buckets),
             (None, Self::Text(text)) => hash_bucket(text, buckets),
             (None, Self::Missing | Self::Number(_) | Self::Boolean(_)) => unreachable!("only a text may be no number"),
         }

@@ -218,6 +218,31 @@ mod tests {
         }
     }
 
+    /// Four eigenvalues so near each other that 300 power steps stay far below the largest: `4 a²` of the orthogonal rows `a h`, `h`
+    /// those of a Hadamard matrix.
+    #[test]
+    fn a_bad_estimate_is_brought_close_by_bisection() {
+        let signs = [[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]];
+        let lengths = [500_000, 499_900, 499_800, 499_700];
+        let values: Vec<i32> = signs.iter().zip(lengths).flat_map(|(row, a)| row.map(|sign| sign * a)).collect();
+        let gram: Vec<f64> = gram_of_columns(4, &values).into_iter().map(|entry| entry as f64).collect();
+        let largest = 1e12;
+        assert!(estimate(4, &gram) < largest * (1.0 - 1e-6), "otherwise nothing is tried here");
+        let found = bound(4, &values) as f64;
+        assert!((largest..=largest * (1.0 + 2e-7)).contains(&found), "{found}");
+    }
+
+    /// `s + s (d + 2)² 2^-53`, and 2 for rounding it down and for underflow.
+    #[test]
+    fn a_certificate_leaves_room_for_every_rounding() {
+        for (size, proposed, room) in
+            [(3, 1u64 << 50, 3 + 2), (3, 1 << 40, 2), (30, 1 << 50, 128 + 2), (1, 1 << 53, 9 + 2)]
+        {
+            let certified = certify(size, &vec![0.0; size * size], proposed as f64);
+            assert_eq!(certified, Some(proposed + room), "{size}");
+        }
+    }
+
     #[test]
     fn empty_and_wide_matrices_have_bounds() {
         assert_eq!(bound(3, &[]), 1);
@@ -226,5 +251,13 @@ mod tests {
         assert_eq!(bound(4, &[3, 4, 0, -12]), 169);
         // Two orthogonal rows of five columns.
         assert!((100..=104).contains(&bound(5, &[10, 0, 0, 0, 0, 0, 7, 0, 0, 0])));
+        // The smaller side counts: a few rows of many columns are brought close, many rows of many columns have the trace.
+        let mut wide = vec![0; 2 * 3000];
+        (wide[0], wide[5999]) = (10, 7);
+        assert!((100..=104).contains(&bound(3000, &wide)));
+        let side = SIZE_MAX + 1;
+        let mut large = vec![0; side * side];
+        large.iter_mut().step_by(side + 1).for_each(|entry| *entry = 1);
+        assert_eq!(bound(side, &large), side as u64);
     }
 }

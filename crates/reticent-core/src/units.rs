@@ -397,6 +397,37 @@ mod tests {
     }
 
     #[test]
+    fn a_scale_is_written_as_its_number() {
+        let scale = NoiseScale::new(7).expect("in range");
+        assert_eq!(serde_json::to_string(&scale).expect("serialises"), "7");
+        assert_eq!(u64::from(scale), 7);
+    }
+
+    #[test]
+    fn a_laplace_scale_beyond_the_samplers_is_refused() {
+        let tiny = Epsilon::new(1e-3).expect("above 0");
+        assert_eq!(L1Sensitivity::new(u128::MAX).smallest_scale_within(tiny), None);
+        assert_eq!(L1Sensitivity::new(1 << 60).smallest_scale_within(tiny), None);
+        assert!(L1Sensitivity::new(1 << 50).smallest_scale_within(tiny).is_some());
+    }
+
+    /// The second moment, summed from the probabilities themselves.
+    #[test]
+    fn the_standard_deviation_is_that_of_the_distribution() {
+        for scale in [1_u64, 2, 7] {
+            let noise_scale = NoiseScale::new(scale).expect("in range");
+            let ratio = (-1.0 / scale as f64).exp();
+            let probability = |value: i32| (1.0 - ratio) / (1.0 + ratio) * ratio.powi(value.abs());
+            let variance: f64 = (-400..=400).map(|value| f64::from(value).powi(2) * probability(value)).sum();
+            let told = NoiseDistribution::DiscreteLaplace.standard_deviation(noise_scale);
+            assert!((told - variance.sqrt()).abs() < 1e-12 * told, "Laplace of scale {scale}: {told}");
+            let told = NoiseDistribution::RoundedGaussian.standard_deviation(noise_scale);
+            let variance = told * told - (scale * scale) as f64;
+            assert!((variance - 1.0 / 12.0).abs() < 1e-12, "Gaussian of scale {scale}: {told}");
+        }
+    }
+
+    #[test]
     fn price_is_the_exact_ratio_when_it_fits() {
         let scale = NoiseScale::new(4).expect("in range");
         let price = MuSquared::price_up(SensitivitySquared::new(9), scale).expect("small");

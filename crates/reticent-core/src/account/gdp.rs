@@ -171,3 +171,16 @@ const MU_CEILING: f64 = 1e150;
 
 /// `ln sqrt(2 pi)`.
 const LN_ROOT_TWO_PI: f64 = 0.918_938_533_204_672_8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithm_of_delta_is_rounded_down() {
+        for delta in [1e-300, 1e-9, 0.3, 0.999] {
+            let (found, plain) = (log_down(Delta::new(delta).expect("legal")), delta.ln());
+            assert!(found < plain.next_down() && found > plain * (1.0 + 1e-14), "{delta}: {found} {plain}");
+        }
+    }
+}

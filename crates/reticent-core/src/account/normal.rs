@@ -128,6 +128,22 @@ const _: () = {
 mod tests {
     use super::*;
 
+    /// 60-digit values from Python's `decimal`. The rounding of `x²` alone would move the fourth by 3e-14.
+    #[test]
+    fn a_density_keeps_its_digits_until_it_underflows() {
+        for (x, density) in [
+            (0.3, 0.381_387_815_460_524_1),
+            (-1.7, 0.094_049_077_376_886_93),
+            (7.1, 4.513_543_677_205_521e-12),
+            (30.1, 7.300_259_384_280_611e-198),
+        ] {
+            assert!((normal_density(x) / density - 1.0).abs() < 1e-15, "{x}: {}", normal_density(x));
+        }
+        for beyond in [40.0, 1e200, f64::INFINITY] {
+            assert_eq!(normal_density(beyond).to_bits(), 0, "{beyond}");
+        }
+    }
+
     #[test]
     fn series_and_fraction_agree_on_both_sides_of_the_switch() {
         for x in [1.0f64, 1.25, 1.4, 1.5, 1.6, 1.8, 2.0] {

@@ -107,6 +107,21 @@ fn a_code_among_the_spellings_of_missing_is_missing_as_spelt_only() {
     assert!(reader("age").cell(RawValue::Boolean(false)) == Cell::Number(0.0));
 }
 
+/// Readers of whole columns clamp a number themselves where this says that they may.
+#[test]
+fn plain_numbers_have_their_bounds() {
+    assert_eq!(reader("age").bounds_of_plain_numbers(), None, "-999 stands for a missing value");
+    let plain = SCHEMA.replace(", \"-999\"", "");
+    let bounds: Vec<_> = Schema::from_text(&plain)
+        .expect("legal")
+        .feature_readers()
+        .iter()
+        .map(FeatureReader::bounds_of_plain_numbers)
+        .collect();
+    assert_eq!(bounds[..2], [Some((-1000.0, 90.0)), None]);
+    assert_eq!(bounds[2..], [None; 5]);
+}
+
 #[test]
 fn categories_are_found_by_spelling_then_number_then_boolean() {
     for (feature, given, index) in [
@@ -268,6 +283,7 @@ fn hashed_values_stand_in_the_bucket_of_their_plainest_spelling() {
         assert!(post.cell(typed) == Cell::Category(bucket));
     }
     assert!(post.cell(RawValue::Number(-0.0)) == post.cell(text("0")));
+    assert!(post.cell(text("-0.0")) == post.cell(text("0")));
 }
 
 proptest! {

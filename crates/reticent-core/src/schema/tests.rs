@@ -268,6 +268,86 @@ fn each_rule_is_enforced() {
 }
 
 #[test]
+fn what_stands_at_a_limit_is_legal() {
+    let with = |change: &dyn Fn(&mut SchemaParts)| {
+        let mut parts = SchemaParts::from(adult());
+        change(&mut parts);
+        Schema::new(parts)
+    };
+    for rows_max in [2, 3] {
+        let unit = PrivacyUnit::Column { column: "fnlwgt".into(), rows_max };
+        let read = with(&|parts| {
+            (parts.privacy.rows, parts.privacy.rows_max) = (None, 2);
+            parts.privacy.unit = unit.clone();
+        });
+        assert_eq!(read.is_ok(), rows_max == 2, "rows of a unit");
+    }
+    let with_bounds = |low: f64, high: f64| {
+        with(&|parts| parts.features[0].kind = FeatureKind::Numeric { low, high, missing: high, log: false })
+    };
+    let with_categories = |count: usize| {
+        let categories: Vec<String> = (0..count).map(|category| category.to_string()).collect();
+        with(&|parts| {
+            parts.features[2].kind = FeatureKind::Categorical { categories: categories.clone(), missing: 0 };
+        })
+    };
+    let with_nonzeros = |most: u32| {
+        let text = LIBSVM.replace("\"libsvm\"\n", &format!("\"libsvm\"\nnonzeros_max = {most}\n"));
+        Schema::from_text(&text).map_err(|_| ())
+    };
+    let with_encoded = |spare: usize| {
+        let kind = FeatureKind::Hashed { buckets: CATEGORIES_MAX };
+        let of = |number: usize| Feature { name: format!("w{number}"), kind: kind.clone() };
+        with(&|parts| {
+            parts.table.columns = None;
+            parts.table.header = true;
+            parts.features.truncate(spare);
+            parts.features.extend((0..16).map(of));
+        })
+    };
+    for (legal, rule) in [
+        (with(&|parts| parts.privacy.rows_max = 40_000).is_ok(), "as many rows as there may be"),
+        (with_bounds(-BOUND_MAX, BOUND_MAX).is_ok(), "bounds"),
+        (with_bounds(1e6, 1e6 * (1.0 + 2.0 * SPAN_MIN)).is_ok(), "a narrow span"),
+        (with_categories(CATEGORIES_MAX).is_ok(), "categories"),
+        (with_nonzeros(NONZEROS_MAX_LIMIT).is_ok(), "nonzeros"),
+        (with_encoded(0).is_ok_and(|schema| schema.encoded_columns() == ENCODED_COLUMNS_MAX), "encoded columns"),
+    ] {
+        assert!(legal, "{rule}: at the limit");
+    }
+    for (refused, rule) in [
+        (with(&|parts| parts.privacy.rows_max = 39_999).is_err(), "more rows than there may be"),
+        (with_bounds(0.0, BOUND_MAX.next_up()).is_err(), "bounds"),
+        (with_bounds(-BOUND_MAX.next_up(), 0.0).is_err(), "bounds"),
+        (with_bounds(1e6, 1e6 * (1.0 + 0.5 * SPAN_MIN)).is_err(), "a narrow span"),
+        (with_categories(CATEGORIES_MAX + 1).is_err(), "categories"),
+        (with_nonzeros(NONZEROS_MAX_LIMIT + 1).is_err(), "nonzeros"),
+        (with_encoded(1).is_err(), "encoded columns"),
+    ] {
+        assert!(refused, "{rule}: past the limit");
+    }
+}
+
+#[test]
+fn a_zero_has_no_sign() {
+    let with_zeros = |low: f64, high: f64, missing: f64, target: (f64, f64)| {
+        let mut parts = SchemaParts::from(adult());
+        parts.features[0].kind = FeatureKind::Numeric { low, high, missing, log: false };
+        parts.target.kind = TargetKind::Bounds { low: target.0, high: target.1 };
+        Schema::new(parts).expect("legal").fingerprint().to_owned()
+    };
+    assert_eq!(with_zeros(0.0, 1.0, 0.0, (0.0, 1.0)), with_zeros(-0.0, 1.0, -0.0, (-0.0, 1.0)));
+    assert_eq!(with_zeros(-1.0, 0.0, 0.0, (-1.0, 0.0)), with_zeros(-1.0, -0.0, -0.0, (-1.0, -0.0)));
+}
+
+#[test]
+fn a_wide_span_gets_a_log_column_wherever_it_lies() {
+    assert!(FeatureKind::log_default(-LOG_SPAN, LOG_SPAN));
+    assert!(FeatureKind::log_default(0.0, LOG_SPAN));
+    assert!(!FeatureKind::log_default(LOG_SPAN, LOG_SPAN + 1.0));
+}
+
+#[test]
 fn an_absurd_number_of_columns_is_refused() {
     // Sixteen features of 2^16 columns each, among others.
     let buckets = |features: usize| {
@@ -438,6 +518,14 @@ fn features_of_one_kind_stand_in_json_once() {
         let error = with(r#""through":"123""#, &format!(r#""through":"{through}""#)).expect_err(told);
         assert!(error.contains(told), "{error}");
     }
+    let one = with(r#""through":"123""#, r#""through":"1""#).expect("legal");
+    assert_eq!(one.features().len(), schema.features().len() - 122);
+    // After 123 features a run may be as long as the room that is left; these have 65 columns each, which is another rule's.
+    for (length, is_run) in [(ENCODED_COLUMNS_MAX - 123, true), (ENCODED_COLUMNS_MAX - 122, false)] {
+        let through = format!(r#""through":"{}""#, 7000 + length - 1);
+        let error = with(r#""through":"7001""#, &through).expect_err("more columns than there may be");
+        assert_eq!(error.contains("are none, or too many"), !is_run, "{error}");
+    }
     // A name that is no plain index stands for itself.
     let named = adult().features()[0].clone();
     let parts = |names: &[&str]| {
@@ -517,6 +605,20 @@ smoker = { categories = [0, 1] }
     );
 }
 
+/// A short text may stand for as many features as a schema may have, and for no more.
+#[test]
+fn ranges_of_features_have_the_room_of_a_schema() {
+    let with_range = |last: usize| {
+        Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"replace\"\n[table]\nformat = \"libsvm\"\n[target]\n\
+             column = \"label\"\nclasses = [0, 1]\n[features]\n\"1..{last}\" = {{ bounds = [0, 1] }}\n"
+        ))
+    };
+    let told = with_range(ENCODED_COLUMNS_MAX + 1).expect_err("too many").to_string();
+    assert!(told.contains("has too many indices"), "{told}");
+    assert_eq!(with_range(ENCODED_COLUMNS_MAX).expect("legal").features().len(), ENCODED_COLUMNS_MAX);
+}
+
 #[test]
 fn near_spellings_are_near_and_far_ones_are_not() {
     let known = ["bounds", "categories", "missing", "log"];
@@ -533,6 +635,7 @@ fn near_spellings_are_near_and_far_ones_are_not() {
     let letters = |word: &str| word.chars().collect::<Vec<char>>();
     assert_eq!(edit_distance(&letters("kitten"), &letters("sitting")), 3);
     assert_eq!(edit_distance(&letters(""), &letters("abc")), 3);
+    assert_eq!(edit_distance(&letters("a"), &letters("ab")), 1);
 }
 
 fn any_spelling() -> impl Strategy<Value = String> {

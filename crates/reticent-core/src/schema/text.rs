@@ -869,3 +869,37 @@ fn described(value: &DeValue<'_>) -> String {
         DeValue::Table(_) => "a table".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_broken_over_lines() {
+        let items = |count: usize, letters: usize| vec!["x".repeat(letters); count];
+        // Ten of eight letters with their commas, two brackets: a hundred characters; with one of indent a line too long.
+        let fits = format!("[{}]", items(10, 8).join(", "));
+        assert_eq!(fits.len(), LINE_WIDTH);
+        assert_eq!(toml_list(&items(10, 8), 0), fits);
+        let item = "xxxxxxxx,";
+        assert_eq!(toml_list(&items(10, 8), 1), format!("[\n    {}\n    {item}\n]", [item; 9].join(" ")));
+        // Each takes its letters and two: a line holds 97.
+        let item = format!("{},", "x".repeat(95));
+        assert_eq!(toml_list(&items(2, 95), 0), format!("[\n    {item}\n    {item}\n]"));
+    }
+
+    #[test]
+    fn numbers_and_spellings_are_written_plainly() {
+        let written: Vec<String> = [7, 999, 1234, 12_345, 123_456, 1_234_567].into_iter().map(grouped).collect();
+        assert_eq!(written, ["7", "999", "1234", "12_345", "123_456", "1_234_567"]);
+        // From 2^53 on not every whole number is a double.
+        let written = [-3.0, 0.5, 9_007_199_254_740_991.0, 9_007_199_254_740_992.0].map(number_spelling);
+        assert_eq!(written, ["-3", "0.5", "9007199254740991", "9007199254740992.0"]);
+        for (spellings, quoted) in
+            [(["true", "false"], false), (["7", "true"], false), (["true", "yes"], true), (["01", "1"], true)]
+        {
+            let spellings = spellings.map(str::to_owned);
+            assert_eq!(spelling_writer(spellings.iter())("1") == "\"1\"", quoted, "{spellings:?}");
+        }
+    }
+}

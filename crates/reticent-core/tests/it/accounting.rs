@@ -341,6 +341,7 @@ fn the_ends_of_the_range_stay_safe() {
     assert_eq!(delta_up(mu(smallest), largest).to_bits(), 1);
     assert!(delta_up(mu(smallest), 0.0) >= smallest * 0.4);
     assert!((log_delta_up(mu(1e-300), 1e300) - f64::MIN).abs() < f64::EPSILON);
+    assert_eq!(log_delta_up(mu(1.1e150), 1e300).to_bits(), 0, "a mu above 1e150 counts as infinite");
     assert!(epsilon_up(mu(largest), delta(0.5)).is_infinite());
     assert!(epsilon_up(mu(1e-9), delta(0.5)) < f64::MIN_POSITIVE, "delta(0) is below 0.5");
     assert!(mu_down(epsilon(smallest), delta(smallest)).get() >= 2.0 * smallest);

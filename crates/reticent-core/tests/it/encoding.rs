@@ -221,10 +221,69 @@ fn a_number_and_its_logarithm_have_a_slot_each() {
         for (found, unit) in found[1..].iter().zip(units) {
             assert!((f64::from(*found) - f64::from(CODE_MAX) * unit).abs() <= 0.5 + 1e-9, "{found} {unit}");
         }
+        for ((slot, map), found) in coding.slot_maps().enumerate().zip(found) {
+            assert_eq!(coding.slot_code(slot, &cells[map.feature()]), found);
+        }
         let mut columns = [7.0; 6];
         coding.raw_columns(&cells, &mut columns);
         assert_eq!(columns[..5], [1.0, 0.0, 1.0, age, gain]);
         assert!((columns[5] - logarithm(gain)).abs() < 1e-12);
+    }
+}
+
+/// A cell is made by the schema, which knows no other category; if one came all the same, it would not mark another feature.
+#[test]
+fn an_unknown_category_is_other() {
+    let coding = Coding::of(&generate::schema(0, 2, PRIVACY));
+    for unknown in [4, 5, u32::from(u16::MAX), u32::MAX] {
+        let cells = [Cell::Category(unknown), Cell::Category(3)];
+        let (mut codes, mut columns) = ([7; 2], [7.0; 9]);
+        coding.encode_cells(&cells, &mut codes);
+        coding.raw_columns(&cells, &mut columns);
+        assert_eq!((codes, columns), ([0, 3], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]));
+    }
+}
+
+/// Of a number and a category every row can be tried that can be the longest.
+#[test]
+fn the_longest_row_has_the_largest_norm() {
+    let coding = Coding::of(&generate::schema(1, 1, PRIVACY));
+    let centre = vec![0.25, 0.75, 0.5, 0.25, 0.125, 2.0];
+    let scale = vec![1.0, -2.0, 3.0, 1.0, 0.5, 0.25];
+    let largest = Encoding::largest_norm(&coding, &centre, &scale);
+    let encoding = Encoding::new(coding, centre, scale, NormRule::OwnNorm);
+    let mut scratch = [0.0; 6];
+    let mut longest: f64 = 0.0;
+    for number in [0, CODE_MAX] {
+        for category in 0..4 {
+            encoding.encode_codes(&[number, category], &mut scratch, &mut [0; 6]);
+            longest = longest.max(scratch.iter().map(|value| value * value).sum::<f64>().sqrt());
+        }
+    }
+    assert!((largest - longest).abs() < 1e-12, "{largest} {longest}");
+}
+
+#[test]
+fn steps_are_those_of_the_norm_rule() {
+    let of = |norm| Encoding::plain(Coding::of(&generate::schema(1, 0, PRIVACY)), norm);
+    let clipped = of(NormRule::Clip(5.0));
+    assert_eq!(clipped.common_step(), Some((5.0f64 / 32_767.0) as f32));
+    assert!((clipped.contribution_step() - 5.0 / 32_767.0).abs() < 1e-18);
+    let own = of(NormRule::OwnNorm);
+    assert_eq!(own.common_step(), None);
+    assert!((own.contribution_step() - 1.0 / 32_767.0).abs() < 1e-18);
+    // A row at the bound is as long as it may be.
+    let mut features = [7; 2];
+    own.encode_codes(&[0], &mut [0.0; 2], &mut features);
+    assert_eq!(features, [32_767, 0]);
+    // A row without length stays so, under any rule, and its step is a length.
+    for norm in [NormRule::OwnNorm, NormRule::Clip(5.0)] {
+        let coding = Coding::of(&generate::schema(1, 0, PRIVACY));
+        let nothing = Encoding::new(coding, vec![0.0; 2], vec![0.0; 2], norm);
+        let mut features = [7; 2];
+        let step = nothing.encode_codes(&[CODE_MAX], &mut [0.0; 2], &mut features);
+        assert_eq!(features, [0; 2]);
+        assert_eq!(step.to_bits(), (nothing.contribution_step() as f32).to_bits());
     }
 }
 

@@ -57,6 +57,19 @@ fn one_relation_without_a_finite_price_refuses_the_whole_request() {
     assert_eq!(account(None, &[]).admit(&request(1 << 30, 1)), Err(Refusal::NothingPromised));
 }
 
+/// Without a budget a spend may grow as far as it can be written down.
+#[test]
+fn a_spend_beyond_what_can_be_counted_is_refused() {
+    let price = request(1 << 20, 1).price_up(&relation(Adjacency::AddRemove)).expect("finite");
+    let mut account = account(None, &[Adjacency::AddRemove]);
+    for (more, is_admitted) in [(0, true), (1, false)] {
+        let spent = MuSquared::from_steps(MuSquared::MAX.steps() - price.steps() + more);
+        account.spent = BTreeMap::from([(relation(Adjacency::AddRemove), spent)]);
+        let refused = Refusal::Unbounded { relation: relation(Adjacency::AddRemove) };
+        assert_eq!(account.admit(&request(1 << 20, 1)).err(), (!is_admitted).then_some(refused));
+    }
+}
+
 #[test]
 fn the_budget_is_exact_to_one_step() {
     let limit = budget().mu_squared_down();
