@@ -256,3 +256,118 @@ const MU_MAX: f64 = 100.0;
 
 /// Most grid points of a check.
 const GRID_MAX: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(classes: u32, l2: f64, noise: f64) -> ObjectiveProfile {
+        ObjectiveProfile::new(classes, l2, noise).expect("in range")
+    }
+
+    /// `D` is flat up to `e` and twice that of 1-GDP from there on, which no `D_3` is: a `mu'` that is enough at `c` is too small a
+    /// little later.
+    fn with_a_plateau(e: f64) -> ObjectiveProfile {
+        let shift = Mu::new(1.0).expect("legal");
+        let height = 2.0 * gaussian_delta_up(shift, e);
+        ObjectiveProfile { classes: 3, shift, log_determinant: 0.05, knots: vec![(1.0, height), (e.exp(), height)] }
+    }
+
+    #[test]
+    fn a_mu_below_the_profile_at_any_epsilon_is_refused() {
+        for profile in [profile(2, 5.0, 10.0), profile(2, 0.1, 1.0), profile(3, 5.0, 10.0), profile(10, 1.0, 3.0)] {
+            let root = profile.one_point_mu().expect("in range");
+            let of = |factor: f64| profile.is_dominated_by(Mu::new(root * factor).expect("legal"));
+            assert!(!of(0.999) && of(1.001), "{profile:?}");
+        }
+        for e in [0.02, 0.4, 3.0] {
+            let plateau = with_a_plateau(e);
+            let (root, found) =
+                (plateau.one_point_mu().expect("in range"), plateau.equivalent_mu_up().expect("in range"));
+            let height = 2.0 * gaussian_delta_up(plateau.shift, e);
+            let enough = |mu: f64| gaussian_delta_up(Mu::new(mu).expect("legal"), e + 0.05) >= height;
+            assert!(!enough(root * 1.003), "the root does not see the end of the plateau");
+            assert!(!plateau.is_dominated_by(Mu::new(root * 1.003).expect("legal")), "{e}");
+            // The excess grows until the check passes, by a third each time.
+            let excess = found.get() / root - 1.0;
+            assert!(enough(found.get()) && !enough(root * (1.0 + excess / 1.5)), "{e}: {found} {root}");
+        }
+    }
+
+    #[test]
+    fn the_check_ends_where_the_slopes_stay_in_order() {
+        for (profile, factor) in [
+            (profile(2, 5.0, 10.0), 1.3),
+            (profile(2, 0.05, 1.0), 2.0),
+            (profile(3, 5.0, 10.0), 1.1),
+            (profile(3, 50.0, 0.5), 1.01),
+            (profile(10, 200.0, 3.0), 1.05),
+            (profile(200, 1e5, 20.0), 1.2),
+        ] {
+            let (c, r, others) = (profile.log_determinant, profile.shift.get(), f64::from(profile.classes - 1));
+            let mu = r * factor;
+            let in_order = |t: f64| {
+                let (a, b) = ((t - c) / r + r / 2.0, t / mu + mu / 2.0);
+                a >= b && b >= 0.0 && (a * a - b * b) / 2.0 >= others.ln() - c
+            };
+            let (mut early, mut late) = (0.0, 1e9);
+            while late - early > 1e-9 * late {
+                let middle = 0.5 * (early + late);
+                if in_order(middle) { late = middle } else { early = middle }
+            }
+            let found = profile.end_of_check(mu).expect("found");
+            assert!(in_order(found), "{profile:?}");
+            assert!(found <= late * 1.06 + 2e-3 * r, "{found} is needlessly far, {late} would do");
+            assert_eq!(profile.end_of_check(r * (1.0 + 5e-7)), None, "slopes too near each other");
+        }
+    }
+
+    /// What bounds are made of is below them, by the slack for roundings.
+    #[test]
+    fn bounds_have_their_slack() {
+        let two = profile(2, 5.0, 10.0);
+        for (factor, classes) in [(2.0, 3), (4.0, 5)] {
+            let union = ObjectiveProfile { classes, knots: Vec::new(), ..two.clone() };
+            for e in [0.0, 0.01, 0.5] {
+                let plain = factor * gaussian_delta_up(two.shift, e);
+                let found = union.unshifted_up(e);
+                assert!(found > plain && found < plain * (1.0 + 1e-12), "{classes} classes at {e}: {found} {plain}");
+                let plain = log_delta_up(two.shift, e) + f64::ln(factor);
+                let found = union.log_delta_up(e + union.log_determinant);
+                assert!(found > plain && found < plain + 1e-11, "{classes} classes at {e}: {found} {plain}");
+            }
+            // Where delta itself has no float left.
+            let e = 30.0;
+            let plain = log_delta_up(two.shift, e) + f64::ln(factor);
+            let found = union.log_delta_up(e + union.log_determinant);
+            assert!((found - plain).abs() < 1e-9 * plain.abs() && plain < -700.0, "{found} {plain}");
+        }
+        assert!(two.log_delta_up(0.1 + two.log_determinant) > log_delta_up(two.shift, 0.1 - 1e-15));
+        let shift = Mu::new(1.0).expect("legal");
+        let chord = ObjectiveProfile { classes: 3, shift, knots: vec![(1.0, 0.02), (2.0, 0.01)], ..two };
+        let (found, plain) = (chord.unshifted_up(1.5f64.ln()), 0.015);
+        assert!(found > plain * (1.0 + 1e-11) && found < plain * (1.0 + 1e-9), "{found}");
+        let log = chord.log_delta_up(1.5f64.ln() + chord.log_determinant);
+        assert!(log > found.ln() && log < found.ln() + 1e-11, "{log}");
+    }
+    #[test]
+    fn a_profile_from_below_is_below_the_error_of_the_one_from_above() {
+        for (mu, epsilon) in [(1.0, 0.1), (3.0, 2.0), (0.01, 5.0), (1e-3, 50.0)] {
+            let mu = Mu::new(mu).expect("legal");
+            let (down, up) = (log_delta_down(mu, epsilon), log_delta_up(mu, epsilon));
+            let error = 2e-12 + 1e-15 * up.abs();
+            assert!(down <= up - 2.0 * error && down >= up - 1e-10 - 1e-13 * up.abs(), "{down} {up}");
+        }
+    }
+
+    #[test]
+    fn knots_lie_evenly_as_far_as_they_are_needed() {
+        let shift = 0.7;
+        let knots = knots(4, shift);
+        assert_eq!(knots.len(), 49);
+        let end = 6.0 * shift + shift * shift / 2.0;
+        for (place, (knot, _)) in knots.iter().enumerate() {
+            assert!((knot.ln() - end * place as f64 / 48.0).abs() < 1e-12, "{place}");
+        }
+    }
+}
