@@ -646,6 +646,11 @@ mod tests {
             let (found, _) = Encoding::plain(coding(), norm).coarse(is_coarse).steps_per_unit(long);
             assert!((found * long - steps).abs() < 1e-9, "{norm:?} {is_coarse}: {found}");
         }
+        // A wide feature that is not centred has one coordinate.
+        let listed =
+            Coding::of(&Schema::from_text(&(text.to_owned() + "w = { hash_buckets = 300 }\n")).expect("legal"));
+        let (found, _) = Encoding::plain(listed, NormRule::OwnNorm).coarse(true).steps_per_unit(long);
+        assert!((found * long - (32_767.0 - 256.0 - 4.0 / 12.0)).abs() < 1e-9, "{found}");
         // Of a quarter of a million coordinates that are centred, and so have a place, half the bound is left.
         let wide: String = (0..4).map(|feature| format!("w{feature} = {{ hash_buckets = 65535 }}\n")).collect();
         let coding = Coding::of(&Schema::from_text(&(text.to_owned() + &wide)).expect("legal"));

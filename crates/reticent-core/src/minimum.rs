@@ -451,6 +451,13 @@ mod tests {
         }
     }
 
+    /// Gradients are in units of `2^-73`, linear terms of `2^-40`; weights of `2^-57`, answers of `2^-36`.
+    #[test]
+    fn shifts_bring_one_unit_to_the_other() {
+        assert_eq!((SLOPE_BITS + ROW_BITS, L2_BITS + WEIGHT_BITS), (73, 73));
+        assert_eq!((PERTURBATION_SHIFT, ANSWER_SHIFT), (33, 21));
+    }
+
     #[test]
     fn a_root_is_rounded_up() {
         let roots = [0, 1, 2, 3, 4, 5, 8, 9, 10, 1 << 100, (1 << 100) + 1, (1 << 100) - 1].map(ceil_sqrt);
@@ -469,6 +476,7 @@ mod tests {
         let shape = QueryShape::new(Map::Minimum(Minimum { columns: 2, ..logistic(0) }), PrivacyUnit::Row, 10);
         let query = MinimumQuery::new(shape.expect("in range"), encoding, &[0.5, -2.0]).expect("they fit");
         assert!((query.answer_step() * length * 2f64.powi(36) - 1.0).abs() < 1e-12);
+        assert_eq!(query.centre().len(), 2);
         for (found, weight) in query.centre().iter().zip([0.5, -2.0]) {
             assert!((*found as f64 / 2f64.powi(57) - weight * length).abs() < 1e-12, "{found}");
         }

@@ -218,18 +218,29 @@ mod tests {
         }
     }
 
-    /// Four eigenvalues so near each other that 300 power steps stay far below the largest: `4 a²` of the orthogonal rows `a h`, `h`
-    /// those of a Hadamard matrix.
+    /// Three eigenvalues so near each other that 300 power steps stay far below the largest: `49 a²` of the orthogonal rows `a h`,
+    /// `h` those of `7 I - v vᵀ`, `v = (1, 2, 3)`.
     #[test]
     fn a_bad_estimate_is_brought_close_by_bisection() {
-        let signs = [[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]];
-        let lengths = [500_000, 499_900, 499_800, 499_700];
-        let values: Vec<i32> = signs.iter().zip(lengths).flat_map(|(row, a)| row.map(|sign| sign * a)).collect();
-        let gram: Vec<f64> = gram_of_columns(4, &values).into_iter().map(|entry| entry as f64).collect();
-        let largest = 1e12;
-        assert!(estimate(4, &gram) < largest * (1.0 - 1e-6), "otherwise nothing is tried here");
-        let found = bound(4, &values) as f64;
-        assert!((largest..=largest * (1.0 + 2e-7)).contains(&found), "{found}");
+        let reflection = [[6, -2, -3], [-2, 3, -6], [-3, -6, -2]];
+        let lengths = [71_000, 70_990, 70_980];
+        let values: Vec<i32> = reflection.iter().zip(lengths).flat_map(|(row, a)| row.map(|entry| entry * a)).collect();
+        let gram: Vec<f64> = gram_of_columns(3, &values).into_iter().map(|entry| entry as f64).collect();
+        let largest = 49.0 * 71_000.0 * 71_000.0;
+        assert!(estimate(3, &gram) < largest * (1.0 - 1e-5), "otherwise nothing is tried here");
+        let row_sum = (0..3).map(|row| gram[3 * row..3 * row + 3].iter().map(|entry| entry.abs()).sum::<f64>());
+        assert!(row_sum.fold(0.0, f64::max) > largest * (1.0 + 1e-5), "otherwise Gershgorin's bound is close");
+        let found = bound(3, &values) as f64;
+        assert!((largest..=largest * (1.0 + 2e-7)).contains(&found), "{found} {largest}");
+    }
+
+    /// Products are added up in blocks of rows: none is lost between two.
+    #[test]
+    fn every_row_of_a_long_matrix_counts() {
+        let rows = BLOCK_ROWS / 3 + 7;
+        assert!(bound(3, &vec![1; 3 * rows]) >= 3 * rows as u64);
+        let rows = BLOCK_ROWS + 7;
+        assert!(bound(3, &vec![1; 3 * rows]) >= 3 * rows as u64);
     }
 
     /// `s + s (d + 2)² 2^-53`, and 2 for rounding it down and for underflow.

@@ -60,12 +60,6 @@ impl ObjectiveProfile {
         self.shift
     }
 
-    /// `c`: by how much epsilon is shifted.
-    #[must_use]
-    pub fn log_determinant_up(&self) -> f64 {
-        self.log_determinant
-    }
-
     /// `delta` at `epsilon` under add-remove of one row, rounded up.
     ///
     /// Guarantee: (epsilon, delta)-DP in both directions. Edges: never above 1.

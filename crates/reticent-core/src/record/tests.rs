@@ -212,6 +212,12 @@ fn labels_are_classes_or_unusable() {
 }
 
 #[test]
+fn a_usable_label_stands_for_a_number() {
+    let labels = [Label::Class(0), Label::Class(7), Label::Value(-2.5), Label::Unusable];
+    assert_eq!(labels.map(Label::number), [Some(0.0), Some(7.0), Some(-2.5), None]);
+}
+
+#[test]
 fn a_bounded_target_is_clamped_or_unusable() {
     let reader = target("bounds = [-5, 10]");
     for (given, label) in [

@@ -636,6 +636,7 @@ fn near_spellings_are_near_and_far_ones_are_not() {
     assert_eq!(edit_distance(&letters("kitten"), &letters("sitting")), 3);
     assert_eq!(edit_distance(&letters(""), &letters("abc")), 3);
     assert_eq!(edit_distance(&letters("a"), &letters("ab")), 1);
+    assert_eq!(edit_distance(&letters("ab"), &letters("b")), 1);
 }
 
 fn any_spelling() -> impl Strategy<Value = String> {

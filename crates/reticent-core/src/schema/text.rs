@@ -883,6 +883,10 @@ mod tests {
         assert_eq!(toml_list(&items(10, 8), 0), fits);
         let item = "xxxxxxxx,";
         assert_eq!(toml_list(&items(10, 8), 1), format!("[\n    {}\n    {item}\n]", [item; 9].join(" ")));
+        // Three of indent and two items of 48 and 49 fill a line.
+        let (one, two) = ("x".repeat(46), "y".repeat(47));
+        let written = toml_list(&[one.clone(), two.clone(), one.clone()], 0);
+        assert_eq!(written, format!("[\n    {one}, {two},\n    {one},\n]"));
         // Each takes its letters and two: a line holds 97.
         let item = format!("{},", "x".repeat(95));
         assert_eq!(toml_list(&items(2, 95), 0), format!("[\n    {item}\n    {item}\n]"));
