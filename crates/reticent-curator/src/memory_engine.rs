@@ -23,8 +23,15 @@ use crate::table::CodedTable;
 pub struct MemoryEngine {
     table: CodedTable,
     block_rows: usize,
-    /// The rows under the encoding of the last query; encoding again costs more than a pass.
-    lattice: Mutex<Option<Arc<Lattice>>>,
+    latest: Mutex<Latest>,
+}
+
+/// What the last query left: private.
+enum Latest {
+    /// The rows under its encoding; encoding again costs more than a pass.
+    Rows(Arc<Lattice>),
+    /// Memory for rows.
+    Room(Room),
 }
 
 /// Rows on the lattice, without the zeros of wide blocks: private.
@@ -54,6 +61,10 @@ enum RowSteps {
 }
 
 impl Lattice {
+    fn is_of(&self, encoding: &Arc<Encoding>) -> bool {
+        Arc::ptr_eq(&self.encoding, encoding) || self.encoding == *encoding
+    }
+
     /// The rows of these labels, from row `first` on, their coordinates being those of `packed`.
     fn block<'a, T>(&'a self, packed: &'a [T], first: usize, labels: &'a [CodedLabel]) -> CompactBlock<'a, T> {
         let layout = self.encoding.layout();
@@ -121,6 +132,78 @@ impl Lattice {
     }
 }
 
+impl Latest {
+    fn is_of(&self, encoding: &Arc<Encoding>) -> bool {
+        matches!(self, Self::Rows(lattice) if lattice.is_of(encoding))
+    }
+
+    /// The memory, for other rows; none where a query on another thread still reads it.
+    fn take(&mut self) -> Room {
+        match std::mem::replace(self, Self::Room(Room::default())) {
+            Self::Rows(lattice) => Arc::try_unwrap(lattice).map_or_else(|_| Room::default(), Room::from),
+            Self::Room(room) => room,
+        }
+    }
+}
+
+/// Memory for the rows of a table: touched, so that it is there, and of no meaning until they are written.
+#[derive(Default)]
+struct Room {
+    fine: Vec<i16>,
+    coarse: Vec<i8>,
+    chosen_columns: Vec<u32>,
+    chosen: Vec<i16>,
+    steps: Vec<f32>,
+}
+
+impl From<Lattice> for Room {
+    fn from(lattice: Lattice) -> Self {
+        let (fine, coarse) = match lattice.packed {
+            Packed::Fine(fine) => (fine, Vec::new()),
+            Packed::Coarse(coarse) => (Vec::new(), coarse),
+        };
+        let steps = match lattice.steps {
+            RowSteps::Common(_) => Vec::new(),
+            RowSteps::Own(steps) => steps,
+        };
+        Self { fine, coarse, chosen_columns: lattice.chosen_columns, chosen: lattice.chosen, steps }
+    }
+}
+
+impl Room {
+    /// Room for the rows under an encoding: what is there already where it fits, for the rest new memory.
+    fn for_rows(mut self, rows: usize, encoding: &Encoding) -> Result<Self, OutOfMemory> {
+        let (layout, is_coarse) = (encoding.layout(), encoding.is_coarse());
+        let of_rows = |each: usize| rows.checked_mul(each).ok_or(OutOfMemory);
+        let (packed, chosen) = (of_rows(layout.packed().len())?, of_rows(layout.chosen())?);
+        let (fine, coarse) = if is_coarse { (0, packed) } else { (packed, 0) };
+        let steps = if encoding.common_step().is_some() { 0 } else { rows };
+        // What does not fit goes first: old and new together could fail after payment where one was seen to fit before it.
+        keep_length(&mut self.fine, fine);
+        keep_length(&mut self.coarse, coarse);
+        keep_length(&mut self.chosen_columns, chosen);
+        keep_length(&mut self.chosen, chosen);
+        keep_length(&mut self.steps, steps);
+        Ok(Self {
+            fine: filled(self.fine, fine)?,
+            coarse: filled(self.coarse, coarse)?,
+            chosen_columns: filled(self.chosen_columns, chosen)?,
+            chosen: filled(self.chosen, chosen)?,
+            steps: filled(self.steps, steps)?,
+        })
+    }
+}
+
+fn keep_length<T>(memory: &mut Vec<T>, length: usize) {
+    if memory.len() != length {
+        *memory = Vec::new();
+    }
+}
+
+fn filled<T: Default + Clone>(memory: Vec<T>, length: usize) -> Result<Vec<T>, OutOfMemory> {
+    if memory.len() == length { Ok(memory) } else { zeros(length) }
+}
+
 /// The table does not fit. An aborting allocation would print its size, and with it the number of rows.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -161,45 +244,42 @@ impl MemoryEngine {
     #[must_use]
     pub fn with_block_rows(table: CodedTable, block_rows: usize) -> Self {
         assert!((1..=1 << 16).contains(&block_rows), "a block has rows, and its products fit 64 bits");
-        Self { table, block_rows, lattice: Mutex::new(None) }
+        Self { table, block_rows, latest: Mutex::new(Latest::Room(Room::default())) }
     }
 
-    /// Puts the rows on the lattice of an encoding, so that a table too large for the memory fails before anything is paid.
+    /// Makes room for the rows under an encoding, so that a table too large for the memory fails before anything is paid.
     ///
     /// # Errors
     /// [`OutOfMemory`], the same for every table.
     pub fn prepare(&self, encoding: &Arc<Encoding>) -> Result<(), OutOfMemory> {
-        self.lattice_of(encoding).map(drop)
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if !latest.is_of(encoding) {
+            let room = latest.take().for_rows(self.table.rows(), encoding)?;
+            *latest = Latest::Room(room);
+        }
+        Ok(())
     }
 
     fn lattice_of(&self, encoding: &Arc<Encoding>) -> Result<Arc<Lattice>, OutOfMemory> {
         // A panic while the lock was held cannot have left half a lattice: it is replaced whole.
-        let mut cached = self.lattice.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*cached {
-            Some(lattice) if Arc::ptr_eq(&lattice.encoding, encoding) || lattice.encoding == *encoding => {
-                Ok(lattice.clone())
-            }
-            Some(_) | None => {
-                // The old one goes first: two at once could fail after payment where one was seen to fit before it.
-                *cached = None;
-                let lattice = Arc::new(self.encode(encoding.clone())?);
-                *cached = Some(lattice.clone());
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*latest {
+            Latest::Rows(lattice) if lattice.is_of(encoding) => Ok(lattice.clone()),
+            Latest::Rows(_) | Latest::Room(_) => {
+                let lattice = Arc::new(self.encode(encoding.clone(), latest.take())?);
+                *latest = Latest::Rows(lattice.clone());
                 Ok(lattice)
             }
         }
     }
 
-    fn encode(&self, encoding: Arc<Encoding>) -> Result<Lattice, OutOfMemory> {
+    fn encode(&self, encoding: Arc<Encoding>, room: Room) -> Result<Lattice, OutOfMemory> {
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
         let rows = self.table.rows();
         let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().chosen());
-        let of_rows = |each: usize| rows.checked_mul(each).ok_or(OutOfMemory);
-        let mut fine = zeros::<i16>(if encoding.is_coarse() { 0 } else { of_rows(columns)? })?;
-        let mut coarse = zeros::<i8>(if encoding.is_coarse() { of_rows(columns)? } else { 0 })?;
-        let mut chosen_columns = zeros::<u32>(of_rows(blocks)?)?;
-        let mut chosen = zeros::<i16>(of_rows(blocks)?)?;
+        let Room { mut fine, mut coarse, mut chosen_columns, mut chosen, mut steps } =
+            room.for_rows(rows, &encoding)?;
         let common = encoding.common_step();
-        let mut steps = zeros::<f32>(if common.is_some() { 0 } else { rows })?;
         let places = split_rows(&mut fine, columns, self.block_rows)
             .zip(split_rows(&mut coarse, columns, self.block_rows))
             .zip(split_rows(&mut chosen_columns, blocks, self.block_rows))

@@ -127,6 +127,11 @@ proptest! {
             let encoding = Arc::new(Encoding::new(Coding::of(&schema), centre, scale, norm).coarse(is_coarse));
             let listed = if has_list && !list_is_centred { LISTED_MAX } else { 0 };
             prop_assert_eq!(encoding.layout().chosen(), wide.iter().filter(|wide| **wide).count() + listed);
+            // Room that was made for other rows is used for these where it fits, whatever is left in it.
+            for is_coarse in [!is_coarse, is_coarse] {
+                let other = Arc::new(Encoding::clone(&encoding).coarse(is_coarse));
+                prop_assert!(memory[1].prepare(&other).is_ok());
+            }
             for map in maps(encoding.coding()) {
                 let query = query(map, &encoding, &weights);
                 let expected = by_reference(&schema, &rows, &query);
