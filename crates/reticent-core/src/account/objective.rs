@@ -172,11 +172,11 @@ impl ObjectiveProfile {
         if mu <= r * (1.0 + 1e-6) {
             return None;
         }
-        // A = B here, and A grows faster than B; a part in 1e6 up covers the roundings.
-        let mut end = (c / r + 0.5 * (mu - r)) * (r * mu / (mu - r)) * (1.0 + 1e-6);
+        // A grows faster than B, so this ends; a part in 1e6 covers the roundings.
+        let mut end = c;
         for _ in 0..1000 {
             let (a, b) = ((end - c) / r + 0.5 * r, end / mu + 0.5 * mu);
-            if a >= b && 0.5 * (a - b) * (a + b) >= others.ln() - c + 1e-6 {
+            if a >= b * (1.0 + 1e-6) && 0.5 * (a - b) * (a + b) >= others.ln() - c + 1e-6 {
                 return Some(end);
             }
             end = end * 1.05 + 1e-3 * r;
