@@ -13,6 +13,7 @@ mod gradient;
 mod instructions;
 mod lanes;
 mod marginals;
+mod minimum;
 mod products;
 mod slopes;
 mod softmax;
@@ -38,6 +39,8 @@ pub use gradient::GradientRule;
 pub use lanes::Coordinate;
 use marginals::MarginalPass;
 pub use marginals::MarginalPlaces;
+use minimum::RowPass;
+pub(crate) use minimum::{ExactWeights, MinimumPass, float_dot};
 use products::ProductPass;
 use softmax::SoftmaxPass;
 pub use softmax::SoftmaxSlopes;
@@ -137,6 +140,18 @@ pub fn add_marginals(
     assert_eq!(codes.len(), places.codes() * labels.len(), "one row a label");
     assert_eq!(totals.len(), places.totals(), "one total a place");
     instructions.marginals(&MarginalPass { places, codes, labels }, totals);
+}
+
+/// Adds slope times row of every row to totals of 128 bits, output after output: one step of the search for a minimum.
+///
+/// # Panics
+/// When the totals are not of whole outputs, or the rows are more than `2^16`.
+pub(crate) fn add_minimum<W, S>(instructions: Instructions, pass: &MinimumPass<'_, W, S>, totals: &mut [i128])
+where
+    for<'a> MinimumPass<'a, W, S>: RowPass,
+{
+    pass.assert_fits(totals);
+    instructions.minimum(pass, totals);
 }
 
 /// Puts rows of codes on the lattice: [`Encoding::encode_compact`], bit for bit in all instructions.

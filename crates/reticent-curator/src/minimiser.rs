@@ -1,7 +1,7 @@
 //! Finds the minimum of a perturbed objective over lattice rows, to a certified gradient.
 //!
 //! ```text
-//!   fast: quasi-Newton steps on gradients with 31-bit slopes     ─▶  exact: the same on gradients of 58 bits
+//!   fast: quasi-Newton steps on gradients with 30-bit slopes     ─▶  exact: the same on gradients of 58 bits
 //!                                                                ─▶  plain gradient descent, should the first two not end
 //! ```
 //! The answer is accepted for one reason alone: its integer gradient is below the public tolerance
@@ -10,12 +10,15 @@
 //! ends the search and no message about it; how long it took is not told. Sums over rows are integer sums throughout, so the
 //! answer does not depend on the order of the rows or on threads.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use reticent_core::minimum::{
     ANSWER_SHIFT, L2_BITS, Minimum, PERTURBATION_SHIFT, ROW_BITS, SLOPE_BITS, UnusableLabel, WEIGHT_BITS, sigmoid,
     softmax,
 };
 
+use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum, add_products, float_dot};
 use crate::memory_engine::OutOfMemory;
 
 /// Private lattice rows with what stands for their labels.
@@ -55,28 +58,31 @@ pub(crate) struct Problem<'a> {
 /// How a row's slopes are computed.
 #[derive(Clone, Copy, PartialEq)]
 enum Precision {
-    /// Floating point, a pure function of the row, rounded to 31 bits.
+    /// Floating point, a pure function of the row, rounded to 30 bits.
     Fast,
     /// Integers, 58 bits.
     Exact,
 }
 
-const FAST_BITS: u32 = 31;
-/// Bits of the weights of a curvature.
-const CURVATURE_BITS: u32 = 11;
+const FAST_BITS: u32 = 30;
+/// Smallest weight of a row in a curvature: one far from the boundary still counts a little.
+const CURVATURE_MIN: f64 = 1.0 / 2048.0;
 /// Pairs of steps and gradient changes that are remembered.
 const MEMORY: usize = 20;
 /// Steps of each phase, before the next one is tried.
 const STEPS: usize = 400;
 /// Quasi-Newton steps between two computations of the curvature.
 const REFRESH: usize = 12;
+/// How often the steps with exact gradients are tried before gradient descent is left to itself.
+const ROUNDS: usize = 20;
 
 /// `trunc(2^36 omega)` at a certified approximate minimum.
 pub(crate) fn minimise(problem: &Problem<'_>) -> Result<Vec<i128>, OutOfMemory> {
     let mut weights = problem.centre.to_vec();
     let mut curvature = Curvature::new(problem)?;
     problem.descend(&mut weights, &mut curvature, Precision::Fast)?;
-    problem.descend(&mut weights, &mut curvature, Precision::Exact)?;
+    let mut rounds = 0..ROUNDS;
+    while rounds.next().is_some() && !problem.descend(&mut weights, &mut curvature, Precision::Exact)? {}
     problem.crawl(&mut weights);
     // Truncation toward zero, as everywhere on a lattice.
     Ok(weights.into_iter().map(|weight| weight / (1 << ANSWER_SHIFT)).collect())
@@ -122,38 +128,34 @@ impl Problem<'_> {
 
     /// Gradient of the objective at `weights`, in units of `2^-73`.
     fn gradient(&self, weights: &[i128], precision: Precision) -> Vec<i128> {
-        let (columns, stride) = (self.rows.columns, self.rows.stride);
-        let float_weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
-        let zero = || vec![0i128; weights.len()];
-        let mut total = (0..self.row_count().div_ceil(self.block_rows.max(1)))
-            .into_par_iter()
-            .map(|block| {
-                let mut sum = zero();
-                let mut scratch = Scratch::new(self.outputs());
-                let rows = block * self.block_rows..((block + 1) * self.block_rows).min(self.row_count());
-                for row in rows {
-                    let Some(target) = self.label(row) else { continue };
-                    let features = &self.rows.features[row * stride..row * stride + columns];
-                    match precision {
-                        Precision::Exact => scratch.exact(features, weights),
-                        Precision::Fast => scratch.fast(features, &float_weights),
-                    }
-                    for (output, sum) in sum.chunks_exact_mut(columns).enumerate() {
-                        let slope = match precision {
-                            Precision::Exact => {
-                                scratch.slopes[output] - self.share(row, target, output, 1 << SLOPE_BITS)
-                            }
-                            Precision::Fast => scratch.slopes[output] - self.share(row, target, output, 1 << FAST_BITS),
-                        };
-                        add_row(sum, slope, features, precision);
-                    }
-                }
-                sum
-            })
-            .reduce(zero, |mut left, right| {
-                left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
-                left
-            });
+        let mut total = match precision {
+            Precision::Fast => {
+                let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
+                self.sum_of_blocks(|rows, totals| {
+                    let slopes = |place, dots: &mut [f64], slopes: &mut [i64]| {
+                        probabilities(dots);
+                        for (slope, probability) in slopes.iter_mut().zip(dots) {
+                            *slope = (*probability * f64::from(1u32 << FAST_BITS)) as i64;
+                        }
+                        self.take_label_off(rows.start + place, slopes, 1 << FAST_BITS)
+                    };
+                    add_minimum(Instructions::best(), &self.pass(&rows, &weights, slopes), totals);
+                })
+            }
+            Precision::Exact => {
+                let weights = ExactWeights::new(weights, self.rows.columns);
+                self.sum_of_blocks(|rows, totals| {
+                    let slopes = |place, dots: &[i128], slopes: &mut [i64]| {
+                        match dots {
+                            [dot] => slopes[0] = sigmoid(*dot),
+                            _ => softmax(dots, slopes),
+                        }
+                        self.take_label_off(rows.start + place, slopes, 1 << SLOPE_BITS)
+                    };
+                    add_minimum(Instructions::best(), &self.pass(&rows, &weights, slopes), totals);
+                })
+            }
+        };
         if precision == Precision::Fast {
             total.iter_mut().for_each(|one| *one <<= SLOPE_BITS - FAST_BITS);
         }
@@ -164,29 +166,78 @@ impl Problem<'_> {
         total
     }
 
+    fn pass<'p, W, S>(&'p self, rows: &Range<usize>, weights: &'p W, slopes: S) -> MinimumPass<'p, W, S> {
+        let Rows { features, stride, columns, .. } = self.rows;
+        MinimumPass { features: &features[rows.start * stride..rows.end * stride], stride, columns, weights, slopes }
+    }
+
+    /// What `add` adds for every block of rows, on all threads.
+    fn sum_of_blocks(&self, add: impl Fn(Range<usize>, &mut [i128]) + Sync) -> Vec<i128> {
+        let zero = || vec![0i128; self.outputs() * self.rows.columns];
+        blocks(self.row_count(), self.block_rows)
+            .fold(zero, |mut sum, rows| {
+                add(rows, &mut sum);
+                sum
+            })
+            .reduce(zero, |mut left, right| {
+                left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+                left
+            })
+    }
+
+    /// Probabilities less the label, out of `one`; `false` for a row without a label that counts.
+    fn take_label_off(&self, row: usize, slopes: &mut [i64], one: i64) -> bool {
+        let Some(target) = self.label(row) else { return false };
+        for (output, slope) in slopes.iter_mut().enumerate() {
+            *slope -= self.share(row, target, output, one);
+        }
+        true
+    }
+
+    /// `sqrt(p (1 - p))` of every row and output, 0 of a row that does not count.
+    fn roots_of_weights(&self, weights: &[f64]) -> Result<Vec<f32>, OutOfMemory> {
+        let (outputs, columns, stride) = (self.outputs(), self.rows.columns, self.rows.stride);
+        let mut roots = zeros_of::<f32>(self.row_count() * outputs).ok_or(OutOfMemory)?;
+        let rows = roots.par_chunks_mut(outputs).zip(self.rows.features.par_chunks(stride)).enumerate();
+        rows.filter(|(row, _)| self.label(*row).is_some()).for_each_init(
+            || vec![0.0; outputs],
+            |dots, (_, (roots, row))| {
+                for (dot, weights) in dots.iter_mut().zip(weights.chunks_exact(columns)) {
+                    *dot = float_dot(weights, &row[..columns]);
+                }
+                probabilities(dots);
+                for (root, p) in roots.iter_mut().zip(dots) {
+                    *root = (*p * (1.0 - *p)).max(CURVATURE_MIN).sqrt() as f32;
+                }
+            },
+        );
+        Ok(roots)
+    }
+
     /// The certificate. Floats are within a part in 1e12 here; what is priced leaves more than a part in 1e4 for it.
     fn is_minimum(&self, gradient: &[i128]) -> bool {
         norm(&gradient.iter().map(|one| *one as f64).collect::<Vec<_>>()) <= self.tolerance as f64
     }
 
-    /// Limited-memory quasi-Newton steps, preconditioned by the curvature of each output.
+    /// Limited-memory quasi-Newton steps, preconditioned by the curvature of each output. Returns whether the certificate holds.
     fn descend(
         &self,
         weights: &mut Vec<i128>,
         curvature: &mut Curvature,
         precision: Precision,
-    ) -> Result<(), OutOfMemory> {
-        // Fast slopes are good to 2^-31 a row.
+    ) -> Result<bool, OutOfMemory> {
+        // Fast slopes are good to some 2^-30 a row.
         let floor = match precision {
-            Precision::Fast => self.row_count() as f64 * 2f64.powi(-29) + to_gradient(self.tolerance as i128),
+            Precision::Fast => self.row_count() as f64 * 2f64.powi(-28) + to_gradient(self.tolerance as i128),
             Precision::Exact => 0.0,
         };
         let mut exact = self.gradient(weights, precision);
         let mut gradient: Vec<f64> = exact.iter().map(|one| to_gradient(*one)).collect();
         let mut memory: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
         for step in 0..STEPS {
-            if norm(&gradient) <= floor || (precision == Precision::Exact && self.is_minimum(&exact)) {
-                return Ok(());
+            let is_certain = precision == Precision::Exact && self.is_minimum(&exact);
+            if is_certain || norm(&gradient) <= floor {
+                return Ok(is_certain);
             }
             // The fast phase leaves a good curvature to the exact one.
             if !curvature.computed || (step % REFRESH == 0 && (precision == Precision::Fast || step > 0)) {
@@ -196,7 +247,7 @@ impl Problem<'_> {
             let direction = curvature.direction(&gradient, &memory);
             let slope_before = dot(&gradient, &direction);
             if slope_before.is_nan() || slope_before >= 0.0 {
-                return Ok(());
+                return Ok(false);
             }
             // A convex objective has surely fallen where its slope along the line is still negative or has become small.
             let mut length = 1.0;
@@ -222,7 +273,7 @@ impl Problem<'_> {
             }
             (*weights, exact, gradient) = (next, next_exact, next_gradient);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Gradient descent with exact gradients until the certificate holds: see the module's text for why it ends.
@@ -246,81 +297,25 @@ enum Target {
     Votes,
 }
 
-/// `sum += slope · row`, exactly: a fast slope of 31 bits times 15 bits fits 64.
-#[inline]
-fn add_row(sum: &mut [i128], slope: i64, features: &[i16], precision: Precision) {
-    match precision {
-        Precision::Fast => {
-            for (sum, feature) in sum.iter_mut().zip(features) {
-                *sum += i128::from(slope * i64::from(*feature));
-            }
-        }
-        Precision::Exact => {
-            for (sum, feature) in sum.iter_mut().zip(features) {
-                *sum += i128::from(slope) * i128::from(*feature);
-            }
-        }
-    }
+/// Ranges of at most so many rows, for all threads.
+fn blocks(rows: usize, block_rows: usize) -> impl ParallelIterator<Item = Range<usize>> {
+    let block_rows = block_rows.max(1);
+    (0..rows.div_ceil(block_rows))
+        .into_par_iter()
+        .map(move |block| block * block_rows..((block + 1) * block_rows).min(rows))
 }
 
-/// Scores and slopes of one row, before the label is taken off.
-struct Scratch {
-    dots: Vec<i128>,
-    scores: Vec<f64>,
-    slopes: Vec<i64>,
-}
-
-impl Scratch {
-    fn new(outputs: usize) -> Self {
-        Self { dots: vec![0; outputs], scores: vec![0.0; outputs], slopes: vec![0; outputs] }
+/// Probabilities of a row whose weights have no unit and whose coordinates are those of the lattice: of class 1, or of each class.
+fn probabilities(dots: &mut [f64]) {
+    let row = 1.0 / f64::from(1u32 << ROW_BITS);
+    if let [dot] = dots {
+        *dot = 1.0 / (1.0 + (-row * *dot).exp());
+        return;
     }
-
-    fn exact(&mut self, features: &[i16], weights: &[i128]) {
-        for (dot, weights) in self.dots.iter_mut().zip(weights.chunks_exact(features.len())) {
-            *dot = weights.iter().zip(features).map(|(weight, feature)| weight * i128::from(*feature)).sum();
-        }
-        match self.dots[..] {
-            [dot] => self.slopes[0] = sigmoid(dot),
-            _ => softmax(&self.dots, &mut self.slopes),
-        }
-    }
-
-    fn fast(&mut self, features: &[i16], weights: &[f64]) {
-        self.probabilities(features, weights);
-        for (slope, probability) in self.slopes.iter_mut().zip(&self.scores) {
-            *slope = (probability * f64::from(1u32 << FAST_BITS)) as i64;
-        }
-    }
-
-    /// Leaves the probabilities in `scores`.
-    fn probabilities(&mut self, features: &[i16], weights: &[f64]) {
-        let row = 1.0 / f64::from(1u32 << ROW_BITS);
-        for (score, weights) in self.scores.iter_mut().zip(weights.chunks_exact(features.len())) {
-            *score = row * dot_with_row(weights, features);
-        }
-        if let [score] = &mut self.scores[..] {
-            *score = 1.0 / (1.0 + (-*score).exp());
-            return;
-        }
-        let largest = self.scores.iter().copied().fold(f64::MIN, f64::max);
-        self.scores.iter_mut().for_each(|score| *score = (*score - largest).exp());
-        let sum: f64 = self.scores.iter().sum();
-        self.scores.iter_mut().for_each(|score| *score /= sum);
-    }
-}
-
-/// Eight lanes in a fixed order, so that a row's result is its own.
-fn dot_with_row(weights: &[f64], features: &[i16]) -> f64 {
-    let mut lanes = [0.0f64; 8];
-    let (weights, weights_rest) = weights.as_chunks::<8>();
-    let (features, features_rest) = features.as_chunks::<8>();
-    for (weights, features) in weights.iter().zip(features) {
-        for ((lane, weight), feature) in lanes.iter_mut().zip(weights).zip(features) {
-            *lane += weight * f64::from(*feature);
-        }
-    }
-    let rest: f64 = weights_rest.iter().zip(features_rest).map(|(weight, feature)| weight * f64::from(*feature)).sum();
-    lanes.iter().sum::<f64>() + rest
+    let largest = dots.iter().copied().fold(f64::MIN, f64::max);
+    dots.iter_mut().for_each(|dot| *dot = (row * (*dot - largest)).exp());
+    let sum: f64 = dots.iter().sum();
+    dots.iter_mut().for_each(|dot| *dot /= sum);
 }
 
 /// Cholesky factors of `sum_i w_i u_i u_i^T + lambda` for every output, `w_i = p (1 - p)`.
@@ -333,39 +328,31 @@ struct Curvature {
 impl Curvature {
     fn new(problem: &Problem<'_>) -> Result<Self, OutOfMemory> {
         let columns = problem.rows.columns;
-        let factors = (0..problem.outputs()).map(|_| zeros(columns.checked_mul(columns)?)).collect::<Option<Vec<_>>>();
+        let factors =
+            (0..problem.outputs()).map(|_| zeros_of(columns.checked_mul(columns)?)).collect::<Option<Vec<_>>>();
         Ok(Self { columns, computed: false, factors: factors.ok_or(OutOfMemory)? })
     }
 
+    /// A row counts by `trunc(sqrt(w_i) u_i)`: no answer depends on the curvature, only how soon it is found.
     fn refresh(&mut self, problem: &Problem<'_>, weights: &[i128]) -> Result<(), OutOfMemory> {
-        let float_weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
-        let (columns, stride, outputs) = (self.columns, problem.rows.stride, problem.outputs());
-        for output in 0..outputs {
-            let zero = || zeros_i64(columns * columns).unwrap_or_default();
-            let sums = (0..problem.row_count().div_ceil(CURVATURE_ROWS))
-                .into_par_iter()
-                .fold(zero, |mut sums, block| {
-                    let rows = block * CURVATURE_ROWS..((block + 1) * CURVATURE_ROWS).min(problem.row_count());
-                    let mut scratch = Scratch::new(outputs);
-                    for row in rows {
-                        if problem.label(row).is_none() {
-                            continue;
+        let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
+        let (columns, stride, rows) = (self.columns, problem.rows.stride, problem.row_count());
+        let triangle = columns * (columns + 1) / 2;
+        let roots = problem.roots_of_weights(&weights)?;
+        for (output, factor) in self.factors.iter_mut().enumerate() {
+            let zero = || zeros_of::<i64>(triangle + columns + 1).unwrap_or_default();
+            let sums = blocks(rows, CURVATURE_ROWS)
+                .fold(zero, |mut sums, rows| {
+                    let mut scaled = vec![0; rows.len() * columns];
+                    let features = problem.rows.features[rows.start * stride..rows.end * stride].chunks_exact(stride);
+                    for ((scaled, row), place) in scaled.chunks_exact_mut(columns).zip(features).zip(rows.clone()) {
+                        let root = roots[place * problem.outputs() + output];
+                        for (scaled, one) in scaled.iter_mut().zip(row) {
+                            *scaled = (root * f32::from(*one)) as i16;
                         }
-                        let features = &problem.rows.features[row * stride..row * stride + columns];
-                        scratch.probabilities(features, &float_weights);
-                        let p = scratch.scores[output];
-                        // At least one step: a row far from the boundary still counts a little.
-                        let weight = ((p * (1.0 - p) * f64::from(1u32 << CURVATURE_BITS)) as i64).max(1);
-                        for (first, sums) in features.iter().zip(sums.chunks_exact_mut(columns)) {
-                            let scaled = weight * i64::from(*first);
-                            if scaled == 0 {
-                                continue;
-                            }
-                            // Products of 11 + 30 bits, brought to 31: 2^32 rows fit. A pure function of the row.
-                            for (sum, second) in sums.iter_mut().zip(features) {
-                                *sum += (scaled * i64::from(*second)) >> 10;
-                            }
-                        }
+                    }
+                    if !sums.is_empty() {
+                        add_products(Instructions::best(), columns, &scaled, &vec![0; rows.len()], &mut sums);
                     }
                     sums
                 })
@@ -373,17 +360,19 @@ impl Curvature {
                     left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
                     left
                 });
-            if sums.len() != columns * columns {
+            if sums.is_empty() {
                 return Err(OutOfMemory);
             }
-            let unit = 2f64.powi(10 - CURVATURE_BITS as i32 - 2 * ROW_BITS as i32);
-            let factor = &mut self.factors[output];
-            for (place, (factor, sum)) in factor.iter_mut().zip(sums).enumerate() {
-                let diagonal = place % (columns + 1) == 0;
-                *factor = sum as f64 * unit + if diagonal { problem.minimum.ridge() } else { 0.0 };
+            let unit = 2f64.powi(-2 * ROW_BITS as i32);
+            let mut products = sums.iter();
+            for row in 0..columns {
+                for (column, product) in (row..columns).zip(&mut products) {
+                    let ridge = if column == row { problem.minimum.ridge() } else { 0.0 };
+                    factor[column * columns + row] = *product as f64 * unit + ridge;
+                }
             }
-            cholesky(factor, columns);
         }
+        self.factors.par_iter_mut().for_each(|factor| cholesky(factor, columns));
         self.computed = true;
         Ok(())
     }
@@ -440,17 +429,10 @@ fn solve(factor: &[f64], right: &mut [f64]) {
     }
 }
 
-fn zeros(length: usize) -> Option<Vec<f64>> {
+fn zeros_of<T: Default + Clone>(length: usize) -> Option<Vec<T>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(length).ok()?;
-    zeros.resize(length, 0.0);
-    Some(zeros)
-}
-
-fn zeros_i64(length: usize) -> Option<Vec<i64>> {
-    let mut zeros = Vec::new();
-    zeros.try_reserve_exact(length).ok()?;
-    zeros.resize(length, 0);
+    zeros.resize(length, T::default());
     Some(zeros)
 }
 

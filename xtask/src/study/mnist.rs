@@ -21,7 +21,8 @@ pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
     let split = table.save(runner, &lines(&training), &lines(&test), Target::Class)?;
     let delta = (training.len() as f64).powi(-2);
     let adjacencies = runner.adjacencies(&["add-remove"]);
-    let all = cases("mnist", &["noisy-gd"], &adjacencies, &runner.epsilons(&[0.1, 1.0]), delta);
+    let all =
+        cases("mnist", &["noisy-gd", "objective-perturbation"], &adjacencies, &runner.epsilons(&[0.1, 1.0]), delta);
     for seed in 0..runner.splits(1) {
         runner.compare(&all, &table.schema, &split, seed)?;
     }

@@ -11,6 +11,7 @@ use super::encode::{self, EncodePass, LatticeRowsMut};
 use super::gradient::{self, GradientPass};
 use super::lanes::Coordinate;
 use super::marginals::{self, MarginalPass};
+use super::minimum::{self, RowPass};
 use super::products::{self, ProductPass};
 use super::softmax::{self, SoftmaxPass};
 #[cfg(target_arch = "x86_64")]
@@ -154,6 +155,18 @@ impl Instructions {
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512(Some(unit)) => unsafe { tile_products::tile_unit(unit, pass, products) },
+        }
+    }
+
+    pub(super) fn minimum(self, pass: &impl RowPass, totals: &mut [i128]) {
+        match self.0 {
+            Set::Portable => minimum::portable(pass, totals),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { minimum::avx2(pass, totals) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512(_) => unsafe { minimum::avx512(pass, totals) },
         }
     }
 
