@@ -12,12 +12,14 @@ use super::runner::{Runner, Stopwatch, text};
 use crate::say;
 
 /// Combiners as typed after `--combiner`; penalties and norms as the sources leave them open.
-const COMBINERS: [&str; 9] = [
+const COMBINERS: [&str; 11] = [
     "party-statistic",
     "party-soft-labels --penalty 0.01",
     "party-soft-labels --penalty 0.1",
+    "party-soft-labels --penalty 1",
     "party-averaging --penalty 0.01",
     "party-averaging --penalty 0.1",
+    "party-averaging --penalty 1",
     "party-averaging --penalty 0.01 --norm 3",
     "party-majority --penalty 0.03",
     "party-majority --penalty 0.1",
