@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::contribution::UNUSABLE_LABEL;
 use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::engine::Engine;
-use reticent_core::query::{Loss, Map, ProductTarget, SumQuery};
+use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
+use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use reticent_curator::memory_engine::MemoryEngine;
@@ -71,15 +73,21 @@ fn maps(coding: &Coding) -> Vec<Map> {
     ]
 }
 
+/// The codes of a row, and the whole row with its step, by core's scalar code.
+fn whole_row(schema: &Schema, row: &GeneratedRow, encoding: &Encoding) -> (Vec<u16>, [i16; COLUMNS], f32) {
+    let mut codes = vec![0; encoding.coding().codes()];
+    encoding.coding().encode_cells(&row.cells(schema), &mut codes);
+    let mut features = [0i16; COLUMNS];
+    let step = encoding.encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
+    (codes, features, step)
+}
+
 /// Row after row by core's scalar code.
 fn by_reference(schema: &Schema, rows: &[GeneratedRow], query: &SumQuery) -> Vec<i128> {
     let encoding = query.encoding().expect("asked of a table");
     let mut sum = PartialSum::zero(query);
     for row in rows {
-        let mut codes = vec![0; encoding.coding().codes()];
-        encoding.coding().encode_cells(&row.cells(schema), &mut codes);
-        let mut features = [0i16; COLUMNS];
-        let step = encoding.encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
+        let (codes, features, step) = whole_row(schema, row, encoding);
         let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
         if matches!(query.shape().map(), Map::Marginals { .. }) {
             sum.add_codes(query, &codes, label);
@@ -90,8 +98,71 @@ fn by_reference(schema: &Schema, rows: &[GeneratedRow], query: &SumQuery) -> Vec
     reveal(sum)
 }
 
+/// A block that is centred is not wide, and so with the list.
+fn encoding(schema: &Schema, shift: f64, wide: [bool; 2], list_is_centred: bool, norm: NormRule) -> Encoding {
+    let mut centre = vec![shift; COLUMNS];
+    if wide[0] {
+        centre[6..6 + WIDE_BLOCK_CATEGORIES].fill(0.0);
+    }
+    if wide[1] {
+        centre[6 + WIDE_BLOCK_CATEGORIES..PLACED - 1].fill(0.0);
+    }
+    if !list_is_centred {
+        centre[PLACED..].fill(0.0);
+    }
+    let scale = (0..COLUMNS).map(|column| 0.5 + column as f64 / 40.0).collect();
+    Encoding::new(Coding::of(schema), centre, scale, norm)
+}
+
+/// Norm of the gradient of the regularised log loss at an answer, by whole rows in floating point.
+fn gradient_at(answer: &[i128], schema: &Schema, rows: &[GeneratedRow], query: &MinimumQuery, l2: f64) -> f64 {
+    let weights: Vec<f64> = answer.iter().map(|weight| *weight as f64 / 2f64.powi(36)).collect();
+    let centre = query.centre().iter().map(|centre| *centre as f64 / 2f64.powi(57));
+    let mut gradient: Vec<f64> = weights.iter().zip(centre).map(|(weight, centre)| l2 * (weight - centre)).collect();
+    for row in rows {
+        let Some(class) = row.class else { continue };
+        let (_, features, _) = whole_row(schema, row, query.encoding());
+        let features = features.map(|one| f64::from(one) / 32768.0);
+        let score: f64 = weights.iter().zip(&features).map(|(weight, one)| weight * one).sum();
+        let slope = 1.0 / (1.0 + (-score).exp()) - class as f64;
+        gradient.iter_mut().zip(&features).for_each(|(sum, one)| *sum += slope * one);
+    }
+    gradient.iter().map(|one| one * one).sum::<f64>().sqrt()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn a_minimum_is_that_of_whole_rows(
+        rows in rows(),
+        shift in -1.0f64..1.0,
+        bound in 0.5f64..6.0,
+        wide in [any::<bool>(), any::<bool>()],
+        has_list: bool,
+        list_is_centred: bool,
+        is_coarse: bool,
+        l2 in 1..640u32,
+    ) {
+        let schema = schema(has_list);
+        let encoding = encoding(&schema, shift, wide, list_is_centred, NormRule::Clip(bound)).coarse(is_coarse);
+        let l2 = f64::from(l2) / 64.0;
+        let minimum = Minimum {
+            classes: 2,
+            columns: COLUMNS as u32,
+            l2: (l2 * 65536.0) as u64,
+            perturbation: 0,
+            unusable: UnusableLabel::Skip,
+        };
+        let shape = QueryShape::new(Map::Minimum(minimum), PrivacyUnit::Row, 1000).expect("in range");
+        let centre: Vec<f64> = (0..COLUMNS).map(|column| column as f64 / 100.0 - 1.0).collect();
+        let query = MinimumQuery::new(shape, Arc::new(encoding), &centre).expect("columns fit");
+        let engine = MemoryEngine::new(table(&schema, &rows));
+        let answer = reveal(engine.exact_minimum(&query, &[0; COLUMNS]).expect("in memory"));
+        // Truncation to steps of 2^-36, times rows and ridge, and what floating point loses.
+        let gradient = gradient_at(&answer, &schema, &rows, &query, l2);
+        prop_assert!(gradient < 1e-7, "{gradient}");
+    }
 
     #[test]
     fn sums_are_those_of_whole_rows(
@@ -112,19 +183,7 @@ proptest! {
             MemoryEngine::with_block_rows(table(&schema, &rows), block_rows),
         ];
         for norm in [NormRule::OwnNorm, NormRule::Clip(bound)] {
-            // A block that is centred is not wide.
-            let mut centre = vec![shift; COLUMNS];
-            if wide[0] {
-                centre[6..6 + WIDE_BLOCK_CATEGORIES].fill(0.0);
-            }
-            if wide[1] {
-                centre[6 + WIDE_BLOCK_CATEGORIES..PLACED - 1].fill(0.0);
-            }
-            if !list_is_centred {
-                centre[PLACED..].fill(0.0);
-            }
-            let scale = (0..COLUMNS).map(|column| 0.5 + column as f64 / 40.0).collect();
-            let encoding = Arc::new(Encoding::new(Coding::of(&schema), centre, scale, norm).coarse(is_coarse));
+            let encoding = Arc::new(encoding(&schema, shift, wide, list_is_centred, norm).coarse(is_coarse));
             let listed = if has_list && !list_is_centred { LISTED_MAX } else { 0 };
             prop_assert_eq!(encoding.layout().chosen(), wide.iter().filter(|wide| **wide).count() + listed);
             // Room that was made for other rows is used for these where it fits, whatever is left in it.

@@ -139,6 +139,31 @@ proptest! {
         }
     }
 
+    /// More rows than a block has, of which each keeps its own place and bounds.
+    #[test]
+    fn sums_of_several_blocks_are_those_of_their_rows(
+        rows in generate::rows(3, 2, 1..40),
+        often in 60..120usize,
+        weights in prop::collection::vec(-8.0f64..8.0, COLUMNS),
+    ) {
+        let schema = generate::schema(3, 2, PRIVACY);
+        // Rows of many lengths, so that their largest slopes differ.
+        let encoding = encoding(&schema, NormRule::Clip(30.0));
+        let many: Vec<_> = rows.iter().flat_map(|row| std::iter::repeat_n(row, often)).cloned().collect();
+        let engine = MemoryEngine::new(table(&schema, &many));
+        for map in maps() {
+            let query = query(map, &encoding, &weights);
+            let found = sum(&engine, &query);
+            let mut by_row = vec![0i128; found.len()];
+            for row in &rows {
+                for (total, one) in by_row.iter_mut().zip(alone(&schema, row, &query)) {
+                    *total += often as i128 * one;
+                }
+            }
+            prop_assert_eq!(&found, &by_row, "{:?}", query.shape().map());
+        }
+    }
+
     #[test]
     fn inserting_a_row_moves_the_sum_by_that_row_alone(
         rows in generate::rows(3, 2, 1..100),
