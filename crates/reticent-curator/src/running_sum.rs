@@ -248,3 +248,58 @@ fn with_multipliers(products: &[i64], columns: usize, [diagonal, off_diagonal, c
     }
     totals
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use reticent_core::adjacency::PrivacyUnit;
+    use reticent_core::encoding::{Coding, Encoding, NormRule};
+    use reticent_core::pass_weights::PassWeights;
+    use reticent_core::query::QueryShape;
+    use reticent_core::schema::Schema;
+
+    use super::*;
+
+    fn query() -> SumQuery {
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                      [features]\nx = { bounds = [0, 1] }\n";
+        let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
+        let map = Map::Gradient { loss: Loss::Logistic, columns: 2 };
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
+        let encoding = Arc::new(Encoding::plain(coding, NormRule::OwnNorm));
+        SumQuery::new(shape, encoding, PassWeights::quantise(&[0.0; 2])).expect("fits")
+    }
+
+    /// As if rows had been added, each by the largest slope times the largest coordinate.
+    fn after(query: &SumQuery, rows: u64) -> RunningSum<'_> {
+        let mut sum = RunningSum::zero(query);
+        sum.rows = rows;
+        sum.totals = vec![(rows * 2048 * 32767) as i64; 2];
+        sum
+    }
+
+    #[test]
+    fn totals_go_to_the_sum_before_they_pass_their_bits() {
+        let query = query();
+        let mut sum = after(&query, ROWS_MAX - 1);
+        sum.make_room(1);
+        assert!(sum.sum.is_none() && sum.rows == ROWS_MAX, "as many as fit");
+        for more in [1, 5] {
+            let mut sum = after(&query, ROWS_MAX);
+            sum.make_room(more);
+            assert!(sum.sum.is_some() && sum.rows == more as u64 && sum.totals == [0, 0]);
+        }
+    }
+
+    #[test]
+    fn joined_totals_keep_to_their_bits() {
+        let query = query();
+        let sum = after(&query, ROWS_MAX - 3).joined(after(&query, 3));
+        assert!(sum.sum.is_none() && sum.rows == ROWS_MAX && sum.totals == [(ROWS_MAX * 2048 * 32767) as i64; 2]);
+        for rows in [1, ROWS_MAX] {
+            let sum = after(&query, ROWS_MAX).joined(after(&query, rows));
+            assert!(sum.sum.is_some() && sum.rows == 0 && sum.totals.is_empty());
+        }
+    }
+}

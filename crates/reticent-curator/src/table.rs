@@ -104,3 +104,17 @@ pub(crate) fn code_label(target: &TargetKind, label: Label) -> CodedLabel {
         | (_, Label::Unusable) => UNUSABLE_LABEL,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_lie_between_their_bounds() {
+        let number = TargetKind::Bounds { low: -2.0, high: 6.0 };
+        let labels = [-9.0, -2.0, 0.0, 2.0, 6.0, 1e300].map(|value| code_label(&number, Label::Value(value)));
+        assert_eq!(labels, [-32767, -32767, -16384, 0, 32767, 32767]);
+        assert_eq!(code_label(&number, Label::Class(1)), UNUSABLE_LABEL);
+        assert_eq!(code_label(&number, Label::Unusable), UNUSABLE_LABEL);
+    }
+}

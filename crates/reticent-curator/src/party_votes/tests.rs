@@ -92,3 +92,41 @@ fn lists_of_parties_are_checked() {
         assert_eq!(Roster::parse(name), Err(RosterError::Name { line: 1 }), "{name}");
     }
 }
+
+#[test]
+fn votes_are_counted_by_preferred_classes() {
+    let votes = vec![
+        vec![4096, 0, 0, 0, 2000, 2096, 1365, 1365, 1365, 0, 0, 0],
+        vec![0, 4096, 0, 0, 0, 4096, 0, 4096, 0, 0, 1, 0],
+        vec![0, 4096, 0, 4096, 0, 0, 0, 0, 4096, 0, 1, 0],
+    ];
+    let parties = PartyVotes::new(PrivacyUnit::Row, 3, 4, votes);
+    // Of equals the first: the first party prefers class 0 on rows 3 and 4, on row 3 each class has one party.
+    let expected = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
+    assert_eq!(parties.majority_labels(), expected.concat());
+    // Half a vote is none for the last of two classes, and half of the parties are no majority.
+    let votes = vec![vec![2049, 2048, 4096], vec![4096, 2048, 0]];
+    assert_eq!(PartyVotes::new(PrivacyUnit::Row, 1, 3, votes).majority_labels(), [1.0, 0.0, 0.0]);
+}
+
+#[test]
+fn fields_are_split_at_commas_beyond_quotations() {
+    let split = |line: &str| fields(line).expect("closed");
+    assert_eq!(split("a,\"b, \"\"c\"\"\",d\"e\"\r"), ["a", "b, \"c\"", "d\"e\""]);
+    assert_eq!(split(",\"\""), ["", ""]);
+    assert_eq!(fields("a,\"b\"\""), None);
+}
+
+#[test]
+fn shares_that_were_rounded_are_brought_to_1() {
+    let text = format!("{}row,a,\"b, or c\",d\n1,0.333,0.333,0.333\n2,1,0,0\n3,0,0,1\n", preamble());
+    assert_eq!(ballot().parse("north", &text).expect("legal")[..3], [1365; 3]);
+}
+
+#[test]
+fn a_file_has_room_for_names_or_shares() {
+    assert_eq!(ballot().bytes_max(), 1024 + (2 * 9 + 3 * 3) + 3 * (32 + 3 * 32));
+    let class = |name: String| Class { name: name.clone(), spellings: vec![name] };
+    let names = Ballot::new(&[class("a".repeat(100)), class("b".repeat(50))], 7, String::new());
+    assert_eq!(names.bytes_max(), 1024 + 306 + 7 * (32 + 306));
+}

@@ -43,17 +43,20 @@ fn schema(has_list: bool) -> Schema {
 }
 
 fn rows() -> impl Strategy<Value = Vec<GeneratedRow>> {
+    prop::collection::vec(row(), 0..150)
+}
+
+fn row() -> impl Strategy<Value = GeneratedRow> {
     let number = || prop_oneof![Just(0.0), Just(10.0), 0.0..10.0f64];
     let category = |feature: usize| (0..=CATEGORIES[feature]).prop_map(|category| category as f64);
     let listed = prop::collection::vec(prop_oneof![4 => Just(0.0), 1 => Just(10.0), 2 => 0.0..10.0f64], LISTED);
     let values = (number(), category(0), category(1), category(2), number(), listed);
     let class = prop_oneof![Just(Some(0)), Just(Some(1)), Just(None)];
-    let row = (values, class).prop_map(|((x, one, two, three, z, listed), class)| {
+    (values, class).prop_map(|((x, one, two, three, z, listed), class)| {
         let mut values = vec![x, one, two, three, z];
         values.extend(listed);
         GeneratedRow { values, class }
-    });
-    prop::collection::vec(row, 0..150)
+    })
 }
 
 fn maps(coding: &Coding) -> Vec<Map> {
@@ -132,6 +135,27 @@ fn gradient_at(answer: &[i128], schema: &Schema, rows: &[GeneratedRow], query: &
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
+
+    /// More rows than are written out at a time where products are asked of them.
+    #[test]
+    fn products_of_many_rows_are_those_of_whole_rows(
+        rows in prop::collection::vec(row(), 1..40),
+        shift in -1.0f64..1.0,
+        has_list: bool,
+    ) {
+        let schema = schema(has_list);
+        let encoding = Arc::new(encoding(&schema, shift, [true, true], false, NormRule::Clip(3.0)));
+        let often = 8000 / rows.len();
+        let many: Vec<_> = rows.iter().flat_map(|row| std::iter::repeat_n(row, often)).cloned().collect();
+        let engine = MemoryEngine::new(table(&schema, &many));
+        let products = maps(encoding.coding()).into_iter().find(|map| matches!(map, Map::Gram { .. }));
+        let query = query(products.expect("one of them"), &encoding, &[]);
+        let mut expected = by_reference(&schema, &rows, &query);
+        expected.iter_mut().for_each(|sum| *sum *= often as i128);
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+        let found = one.install(|| reveal(engine.exact_sum(&query).expect("in memory")));
+        prop_assert!(found == expected);
+    }
 
     #[test]
     fn a_minimum_is_that_of_whole_rows(

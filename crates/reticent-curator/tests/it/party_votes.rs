@@ -141,6 +141,30 @@ fn the_minimum_is_that_of_an_independent_solver() {
     }
 }
 
+/// A party's vector is the minimum for its own votes, on a coarser lattice.
+#[test]
+fn the_vector_of_a_party_is_the_minimum_for_its_votes() {
+    let engine = PartyVotes::new(PrivacyUnit::Row, 1, ROWS, vec![vec![4096, 1024, 0, 2048]]);
+    let penalty = 1 << 14;
+    let rows = QueryShape::new(
+        Map::PartyMinimum { columns: 2, outputs: 1, rule: VoteRule::Soft, penalty, parties: 1 },
+        PrivacyUnit::Row,
+        ROWS as u64,
+    );
+    let minimum = SumQuery::of_matrix(rows.expect("small"), unit_rows()).expect("fits");
+    let rows = QueryShape::new(
+        Map::PartyVectors { columns: 2, outputs: 1, penalty, norm: 1 << 24 },
+        PrivacyUnit::Row,
+        ROWS as u64,
+    );
+    let vector = SumQuery::of_matrix(rows.expect("small"), unit_rows()).expect("fits");
+    let of = |query| reveal(engine.exact_sum(query).expect("answers"));
+    for (vector, minimum) in of(&vector).iter().zip(of(&minimum)) {
+        let (vector, minimum) = (*vector as f64 / f64::from(1 << 20), minimum as f64 / f64::from(1 << 24));
+        assert!(minimum.abs() > 0.1 && (vector - minimum).abs() < 1e-4, "{vector} is not {minimum}");
+    }
+}
+
 const GOLDEN_MINIMUM: [f64; 2] = [-1.338531984, 1.683198304];
 
 #[test]

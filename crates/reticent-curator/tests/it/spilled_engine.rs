@@ -182,6 +182,20 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
     let gram = QueryShape::new(gram, PrivacyUnit::Row, 100).expect("below 2^20 products");
     assert!(matches!(check(needed, &schema, [&gram]), Err(CannotSpill::TooLittle { .. })));
     assert!(matches!(check(needed, &generate::schema(3000, 0, PRIVACY), []), Err(CannotSpill::TooLittle { .. })));
+    // In so many threads: 96 MiB, a mebibyte a column, 1 MiB of lattice twice for the blocks that wait and those at work, and
+    // each coordinate of the largest sum.
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        let wide = generate::schema(300, 0, PRIVACY);
+        let Err(CannotSpill::TooLittle { needed, .. }) = pool.install(|| check(ceiling("1MiB"), &wide, [&gram])) else {
+            panic!("no program runs in a mebibyte");
+        };
+        // 301 columns of two bytes, 1741 rows of them in a mebibyte; step and label are six bytes more.
+        let block = 1741 * (301 * 2 + 6);
+        let sums = u64::from(gram.coordinates()) * (64 * threads as u64 + 128);
+        let expected = (96 << 20) + (300 << 20) + (2 * threads as u64 + 4) * 2 * block + sums;
+        assert_eq!(needed.bytes(), expected, "{threads} threads");
+    }
     // Rows that list their values are as long as their lists.
     let listed = format!(
         "[privacy]\n{PRIVACY}\n[table]\nformat = \"libsvm\"\nnonzeros_max = 100\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
