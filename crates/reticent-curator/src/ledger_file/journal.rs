@@ -60,3 +60,50 @@ const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// How a part of a journal begins.
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A journal with the first page after another one.
+    fn journal(records: u32, sector: u32, page: u32) -> Vec<u8> {
+        let mut bytes = JOURNAL.to_vec();
+        [records, 7, 2, sector, page].iter().for_each(|number| bytes.extend(number.to_be_bytes()));
+        bytes.resize(sector as usize, 0);
+        for number in [2u32, 1] {
+            bytes.extend(number.to_be_bytes());
+            let start = bytes.len();
+            bytes.extend(DATABASE);
+            bytes.resize(start + 68, 0);
+            bytes.extend(77i32.to_be_bytes());
+            bytes.resize(start + page.max(HEADER as u32) as usize + 4, 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_first_page_is_found_where_all_sizes_are_legal() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("ledger-journal");
+        let is_found = |bytes: &[u8]| {
+            fs::write(&path, bytes).expect("there is room");
+            is_of_application(&path, 77)
+        };
+        for (sector, page) in [(512, 4096), (32, 512), (65_536, 65_536), (4096, 1024)] {
+            assert!(is_found(&journal(2, sector, page)), "{sector}, {page}");
+            assert!(!is_found(&journal(1, sector, page)), "the second record is beyond those of this part");
+            assert!(!is_found(&journal(0, sector, page)));
+        }
+        for (sector, page) in
+            [(0, 4096), (16, 4096), (48, 4096), (1 << 17, 4096), (512, 256), (512, 1000), (512, 1 << 17)]
+        {
+            assert!(!is_found(&journal(2, sector, page)), "{sector}, {page}");
+        }
+        let whole = journal(2, 512, 4096);
+        assert!(!is_found(&whole[..whole.len() - 4096]), "cut off before its end");
+        fs::write(&path, &whole).expect("there is room");
+        assert!(!is_of_application(&path, 78));
+    }
+}

@@ -11,6 +11,7 @@ use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Map, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::units::{Delta, Epsilon};
+use reticent_curator::identified_rows::{Columns, IdentifiedRows};
 use reticent_curator::label_engine::LabelEngine;
 use reticent_curator::label_measure::{LabelAnswer, LabelTerms, MeasureError, measure, plan};
 use reticent_curator::ledger_file::LedgerFile;
@@ -122,7 +123,7 @@ fn weights_read_back_as_written() {
 #[test]
 fn hostile_weights_are_refused_by_a_fact_of_the_file() {
     let home = Home::new();
-    let cases: [(&str, &str); 16] = [
+    let cases: [(&str, &str); 17] = [
         ("", "does not begin with a header"),
         ("id,q1\n", "no row"),
         ("a,3,-4\n", "header"),
@@ -137,6 +138,7 @@ fn hostile_weights_are_refused_by_a_fact_of_the_file() {
         ("id,q1,q2\na,1048576,1\n", "L2 norm above"),
         ("id,q1,q2\na,1\n", "does not have 2 integers"),
         ("id,q1,q2\na,1,2,3\n", "does not have 2 integers"),
+        ("id,q1,q2\na,1,2\nb,1,2\nc,1\n", "row 3 of the weights file does not have 2 integers"),
         ("id,q1\na,1\nb,2\na,3\n", "row 3 has the id of an earlier row"),
         ("id,q1\na,1\n,2\n", "row 2 has no id"),
     ];
@@ -210,6 +212,53 @@ fn any_other_adjacency_is_refused() {
     let schema = Schema::from_text(text).unwrap_or_else(|problems| panic!("{problems}"));
     let terms = LabelTerms { schema: &schema, ..home.terms(1.0) };
     assert!(matches!(plan(&home.list(WEIGHTS), &terms), Err(MeasureError::Adjacency(_))));
+}
+
+#[test]
+fn a_list_has_at_most_as_many_rows_as_are_declared() {
+    let home = Home::with("unit = \"row\"\nrows_max = 3", "classes = [\"no\", \"yes\"]");
+    assert!(plan(&home.list(WEIGHTS), &home.terms(1.0)).is_ok());
+    for more in ["d,1,1\n", "d,1,1\ne,1,1\n"] {
+        let refused = plan(&home.list(&format!("{WEIGHTS}{more}")), &home.terms(1.0));
+        assert!(matches!(refused, Err(MeasureError::Rows { rows_max: 3, .. })));
+    }
+}
+
+#[test]
+fn a_question_about_other_rows_is_not_answered() {
+    let home = Home::new();
+    let path = home.write("exact.csv", LABELS);
+    for (asked, joined) in [(WEIGHTS, "id,q1,q2\na,3,-4\nb,100,0\n"), ("id,q1,q2\na,3,-4\nb,100,0\n", WEIGHTS)] {
+        let source = TableSource::open_with_ids(&path, &home.schema, Need::FeaturesAndTarget, "event").expect("opens");
+        let engine = LabelEngine::join(source, &home.schema, &home.list(joined), 0, &mut |_| ()).expect("reads");
+        let list = home.list(asked);
+        let planned = plan(&list, &home.terms(1.0)).expect("small");
+        let query = SumQuery::of_matrix(planned.shape, list.matrix().clone()).expect("planned for it");
+        assert!(engine.exact_sum(&query).is_err());
+    }
+}
+
+/// The feature holder's side: rows are found again by their ids, whatever their order.
+#[test]
+fn rows_come_in_the_order_of_a_list() {
+    let home = Home::new();
+    let text = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"clicked\"\nclasses = [\"no\", \"yes\"]\n\
+                [features]\nage = { bounds = [0, 10] }\nsize = { bounds = [0, 4] }\n";
+    let schema = Schema::from_text(text).unwrap_or_else(|problems| panic!("{problems}"));
+    let path = home.write("rows.csv", "event,age,size\nx,5,0\nc,10,4\na,0,1\nb,2.5,2\n");
+    let rows = |columns| {
+        let source = TableSource::open_with_ids(&path, &schema, Need::Features, "event").expect("opens");
+        IdentifiedRows::read(source, &schema, columns, &mut |_| ()).expect("reads")
+    };
+    let ordered = rows(Columns::Raw).in_order_of(&home.list(WEIGHTS)).expect("all are there");
+    assert_eq!(ordered.columns, 3);
+    assert_eq!(ordered.values, [[1.0, 0.0, 1.0], [1.0, 2.5, 2.0], [1.0, 10.0, 4.0]].concat());
+    let ordered = rows(Columns::UnitScaled).in_order_of(&home.list(WEIGHTS)).expect("all are there");
+    for (found, expected) in ordered.values.iter().zip([1.0, 0.0, 0.25, 1.0, 0.25, 0.5, 1.0, 1.0, 1.0]) {
+        assert!((found - expected).abs() < 1e-4, "{found} is not {expected}");
+    }
+    let unknown = rows(Columns::Raw).in_order_of(&home.list("id,q1\na,1\nb,1\nz,1\n")).expect_err("no z");
+    assert_eq!(unknown.row, 3);
 }
 
 // Labels: own clip, public default, own groups.

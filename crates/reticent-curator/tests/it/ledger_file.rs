@@ -199,7 +199,8 @@ fn what_is_no_ledger_is_named_and_left_alone() {
 
     let database = home.path("database");
     let other = Connection::open(&database).expect("a new name");
-    other.execute_batch("CREATE TABLE entry (id INTEGER)").expect("legal SQL");
+    // A version of its own, as a ledger has.
+    other.execute_batch("PRAGMA user_version = 5; CREATE TABLE entry (id INTEGER)").expect("legal SQL");
     drop(other);
     let text = b"age,income\n39,77516\n".repeat(500);
     let files: [(&str, &[u8]); 4] = [("empty", b""), ("short", b"x"), ("text", &text), ("zeros", &[0; 8192])];

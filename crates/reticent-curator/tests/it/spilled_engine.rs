@@ -15,8 +15,10 @@ use reticent_core::schema::Schema;
 use reticent_curator::memory_ceiling::MemoryCeiling;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::scratch_file::ScratchPlace;
+use reticent_curator::source::{Need, TableSource};
 use reticent_curator::spilled_engine::{CannotSpill, SpilledEngine, check};
 use reticent_curator::spilled_table::{SpilledTable, SpilledTableWriter};
+use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
 use reticent_testkit::reveal;
 
@@ -103,9 +105,7 @@ fn a_table_is_read_from_a_file() {
     let path = folder.path().join("visits.csv");
     std::fs::write(&path, "x0,y\n1,no\n2,yes\n3,yes\n4,neither\n").expect("written");
     let schema = generate::schema(1, 0, PRIVACY);
-    let source =
-        reticent_curator::source::TableSource::open(&path, &schema, reticent_curator::source::Need::FeaturesAndTarget)
-            .expect("opens");
+    let source = TableSource::open(&path, &schema, Need::FeaturesAndTarget).expect("opens");
     let table = SpilledTable::read(source, &schema, &place(), &mut |_| {}).expect("reads");
     let engine = SpilledEngine::new(table).expect("there is room");
     assert_eq!(engine.unit(), &PrivacyUnit::Row);
@@ -169,6 +169,39 @@ fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
     assert!(engine.exact_sum(&query).is_err());
 }
 
+/// More rows than a block has, in batches that do not end where blocks do.
+#[test]
+fn a_file_is_spilled_as_it_is_read_into_memory() {
+    let schema = generate::schema(3, 2, PRIVACY);
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let path = folder.path().join("rows.csv");
+    let mut text = "x0,x1,x2,k0,k1,y\n".to_owned();
+    for row in 0..30_000u32 {
+        let number = |step: u32| f64::from(row * step % 997) / 99.0;
+        let category = |count: u32| ["a", "b", "c", "d"][count as usize % 4];
+        let class = ["no", "yes"][row as usize % 2];
+        text.push_str(&format!(
+            "{},{},{},{},{},{class}\n",
+            number(1),
+            number(31),
+            number(57),
+            category(row),
+            category(row / 7)
+        ));
+    }
+    std::fs::write(&path, text).expect("there is room");
+    let source = || TableSource::open(&path, &schema, Need::FeaturesAndTarget).expect("opens");
+    let memory = MemoryEngine::new(CodedTable::read(source(), &schema, &mut |_| ()).expect("reads"));
+    let scratch = SpilledTable::read(source(), &schema, &place(), &mut |_| ()).expect("reads");
+    let scratch = SpilledEngine::new(scratch).expect("there is room");
+    let encoding = encoding(&schema, NormRule::OwnNorm);
+    let weights: Vec<f64> = (0..COLUMNS).map(|column| column as f64 / 3.0 - 1.0).collect();
+    for map in all_maps() {
+        let query = query(map, &encoding, &weights);
+        assert_eq!(sum(&scratch, &query), sum(&memory, &query), "{:?}", query.shape().map());
+    }
+}
+
 #[test]
 fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
     let schema = generate::schema(1, 0, PRIVACY);
@@ -203,4 +236,10 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
     );
     let listed = Schema::from_text(&listed).expect("legal");
     assert_eq!(check(ceiling("128MiB"), &listed, []), Ok(()));
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let Err(CannotSpill::TooLittle { needed, .. }) = one.install(|| check(ceiling("1MiB"), &listed, [])) else {
+        panic!("no program runs in a mebibyte");
+    };
+    // Two bytes of the intercept and six of each listed value; no column of the schema is read by itself.
+    assert_eq!(needed.bytes(), (96 << 20) + 6 * 2 * 1741 * (2 + 100 * 6 + 6));
 }
