@@ -37,7 +37,7 @@ pub(crate) struct MutantsArguments {
     /// Only the tests that the list names: a survivor may still be killed by another
     #[arg(long)]
     named_killers: bool,
-    /// Instead of the list: what cargo-mutants makes up in these files of core's src, or in all (hours)
+    /// Instead of the list: what cargo-mutants makes up in these source files, or in all of core (hours)
     #[arg(long, value_name = "FILE", num_args = 0.., conflicts_with_all = ["list", "only", "jobs", "skip_baseline", "named_killers"])]
     generated: Option<Vec<String>>,
 }
@@ -82,16 +82,26 @@ struct Edit {
     killers: Vec<String>,
 }
 
-/// Small edits that nobody thought of, against the tests of core alone. `.cargo/mutants.toml` says how.
+/// Small edits that nobody thought of, against the tests of their own crate alone. `.cargo/mutants.toml` says how.
 fn run_generated(files: &[String]) -> Result<(), String> {
-    const CORE: &str = "crates/reticent-core/src";
     let mut command = Command::new("cargo");
-    command.current_dir(root()).args(["mutants", "--package", "reticent-core", "--output", "target/mutants/generated"]);
+    let output = root().join("target/mutants/generated");
+    fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+    command.current_dir(root()).args(["mutants", "--output"]).arg(&output);
+    let mut packages = BTreeSet::new();
     for file in files {
-        if !root().join(CORE).join(file).is_file() {
-            return Err(format!("{CORE}/{file} is no file"));
-        }
-        command.args(["--file", &format!("{CORE}/{file}")]);
+        let package = file.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"));
+        let (Some((package, _)), true) = (package, root().join(file).is_file()) else {
+            return Err(format!("{file} is no source file of a crate, as crates/reticent-core/src/units.rs is"));
+        };
+        packages.insert(package);
+        command.args(["--file", file]);
+    }
+    if packages.is_empty() {
+        packages.insert("reticent-core");
+    }
+    for package in packages {
+        command.args(["--package", package]);
     }
     let status = command.status().map_err(|error| error.to_string())?;
     if status.success() {

@@ -104,6 +104,14 @@ pub enum PlanError {
         /// Releases to pay for.
         releases: u32,
     },
+    /// No linear term of any size makes up for the ridge that was asked for.
+    #[error(
+        "--l2 is too small for mu {mu:.4}: the smaller the ridge, the more one row can bend the loss, which noise cannot hide; ask for a larger --l2, or leave it out for one that fits the budget"
+    )]
+    Ridge {
+        /// The budget.
+        mu: f64,
+    },
     /// A query that the schema's public figures do not allow.
     #[error(transparent)]
     Query(#[from] QueryError),

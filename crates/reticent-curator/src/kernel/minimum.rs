@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sum_of_limbs_passes_its_bits() {
+    fn full_limbs_keep_to_their_bits() {
         let largest = (1i128 << (3 * LIMB_BITS - 1)) - 1;
         for weight in [largest, -largest, largest + 1] {
             for slope in [1 << 58, -(1 << 58), (1 << 58) - 1] {

@@ -71,9 +71,11 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
     let free = checked.minimum(default_ridge(claim.mu / f64::from(rows_changed), outputs_factor(schema)), adjacency);
     // Checked before the search for a scale, so that a ridge out of range is told as such.
     checked.shape(free, schema)?;
-    let minimum = free
-        .smallest_perturbation(adjacency, unit_rows, term_share)
-        .ok_or(PlanError::TooSmall { mu: claim.mu, releases: 1 })?;
+    let minimum = free.smallest_perturbation(adjacency, unit_rows, term_share).ok_or(if checked.has_l2() {
+        PlanError::Ridge { mu: claim.mu }
+    } else {
+        PlanError::TooSmall { mu: claim.mu, releases: 1 }
+    })?;
     let shape = checked.shape(minimum, schema)?;
     let release = plan_release(NAME, "minimum", shape, NonZeroU32::MIN, answer_share, &claim.relation)?;
 
