@@ -91,6 +91,10 @@ p = np.exp([0.5, -1.0, 2.0])
 p /= p.sum()
 differences = p - np.eye(3)
 softmax = differences / np.max(np.linalg.norm(differences, axis=1))
+# The same, saturated: divided by their own norm where that is above a share of the largest.
+saturations = [max(0.5, at / (at + 1000)) for at in (signal, 3 * signal)]
+norms = np.linalg.norm(differences, axis=1, keepdims=True)
+saturated = differences / np.maximum(norms, saturations[0] * norms.max())
 
 print(
     json.dumps(
@@ -119,6 +123,8 @@ print(
             "base": base,
             "kept": float(kept),
             "softmax_slopes": (2048 * softmax).tolist(),
+            "saturations": saturations,
+            "saturated_slopes": (2048 * saturated).tolist(),
         },
         indent=1,
     )

@@ -8,6 +8,7 @@ mod bank;
 mod bike;
 mod california;
 mod case;
+mod covertype;
 mod criteo;
 mod data_folder;
 mod fitted;
@@ -67,6 +68,8 @@ enum Study {
     Methods,
     /// KDD Cup 1999, 70,000 rows: attack or not (needs --data)
     Kdd,
+    /// Covertype, seven classes, 150,265 rows (needs --data)
+    Covertype,
     /// Reuters-21578, earnings or not and eight topics, 11,842 words, the official test documents (needs --data)
     Reuters,
     /// MNIST, ten classes, raw pixels, the official test images (needs --data)
@@ -97,6 +100,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
         Study::Bank => bank::run(&mut runner),
         Study::Methods => methods::run(&mut runner),
         Study::Kdd => kdd::run(&mut runner),
+        Study::Covertype => covertype::run(&mut runner),
         Study::Reuters => reuters::run(&mut runner),
         Study::Mnist => mnist::run(&mut runner),
         Study::Linear => linear::run(&mut runner),

@@ -43,7 +43,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             let mut slopes = vec![0; classes as usize];
             let scores = class_scores(weights, row);
             if matches!(query.shape().map(), Map::BoundedSoftmaxGradient { .. }) {
-                bounded_softmax_slopes(&scores, class, &mut slopes);
+                bounded_softmax_slopes(&scores, class, weights.saturation(), &mut slopes);
             } else {
                 softmax_slopes(&scores, class, &mut slopes);
             }

@@ -1,4 +1,4 @@
-//! The public weights that score a row in one pass, as integers.
+//! The public weights that score a row in one pass, as integers, and how far bounded slopes are driven.
 
 use crate::encoding::LATTICE_NORM_MAX;
 
@@ -11,7 +11,12 @@ pub struct PassWeights {
     weights: Vec<i16>,
     /// A power of two: `weight ≈ step · weights[j]`.
     step: f32,
+    /// Within [`SATURATION_MIN`] and 1.
+    saturation: f32,
 }
+
+/// Smallest [`PassWeights::saturation`].
+const SATURATION_MIN: f32 = 1.0 / 16.0;
 
 /// Bound on the norm of [`PassWeights`] in their own steps.
 const PASS_WEIGHTS_NORM_MAX: f64 = 65_535.0;
@@ -20,10 +25,10 @@ impl PassWeights {
     /// For a query without a score.
     #[must_use]
     pub fn none() -> Self {
-        Self { weights: Vec::new(), step: 1.0 }
+        Self::NONE.clone()
     }
 
-    pub(crate) const NONE: &Self = &Self { weights: Vec::new(), step: 1.0 };
+    pub(crate) const NONE: &Self = &Self { weights: Vec::new(), step: 1.0, saturation: 1.0 };
 
     /// Rounds public weights to the finest power-of-two grid that fits. NaN counts as zero.
     #[must_use]
@@ -42,7 +47,14 @@ impl PassWeights {
             square as f64 <= PASS_WEIGHTS_NORM_MAX * PASS_WEIGHTS_NORM_MAX,
             "the step was chosen so that this holds"
         );
-        Self { weights, step: step as f32 }
+        Self { weights, step: step as f32, saturation: 1.0 }
+    }
+
+    /// The same weights with another [`saturation`](Self::saturation), brought into `[1/16, 1]`; NaN counts as 1.
+    #[must_use]
+    pub fn with_saturation(self, saturation: f64) -> Self {
+        let saturation = if saturation.is_nan() { 1.0 } else { saturation as f32 };
+        Self { saturation: saturation.clamp(SATURATION_MIN, 1.0), ..self }
     }
 
     /// The integers.
@@ -55,6 +67,13 @@ impl PassWeights {
     #[must_use]
     pub fn step(&self) -> f32 {
         self.step
+    }
+
+    /// The share of the largest norm that softmax probabilities minus an indicator can have, from which on
+    /// [bounded slopes](crate::slope::bounded_softmax_slopes) have length 1: 1 unless set. Other queries do not look at it.
+    #[must_use]
+    pub fn saturation(&self) -> f32 {
+        self.saturation
     }
 }
 
@@ -77,6 +96,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn slopes_are_saturated_as_asked_and_within_the_range() {
+        assert!((PassWeights::none().saturation() - 1.0).abs() < 1e-9);
+        for (asked, kept) in [(0.5, 0.5), (0.0, 0.0625), (-3.0, 0.0625), (7.0, 1.0), (f64::NAN, 1.0)] {
+            let weights = PassWeights::quantise(&[2.0]);
+            let saturated = weights.clone().with_saturation(asked);
+            assert!((saturated.saturation() - kept).abs() < 1e-9, "{asked}");
+            assert_eq!((saturated.weights(), saturated.step()), (weights.weights(), weights.step()));
+        }
+    }
+
     proptest! {
         #[test]
         fn pass_weights_fit_an_exact_dot_product(weights in prop::collection::vec(-1e3f64..1e3, 1..200), power in -20i32..20) {
@@ -91,9 +121,10 @@ mod tests {
         }
 
         #[test]
-        fn pass_weights_survive_any_number(weights in prop::collection::vec(any::<f64>(), 1..20)) {
-            let pass = PassWeights::quantise(&weights);
+        fn pass_weights_survive_any_number(weights in prop::collection::vec(any::<f64>(), 1..20), saturation: f64) {
+            let pass = PassWeights::quantise(&weights).with_saturation(saturation);
             prop_assert!(pass.step() > 0.0 && pass.step().is_finite());
+            prop_assert!((SATURATION_MIN..=1.0).contains(&pass.saturation()));
         }
     }
 }

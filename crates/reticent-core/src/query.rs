@@ -138,8 +138,9 @@ pub enum Map {
         /// Encoded columns, the intercept among them.
         columns: u32,
     },
-    /// The same slopes divided by the largest norm that they could have with another class, so that a row's contribution has
-    /// norm at most 1 whatever its scores: `classes · columns` coordinates, class after class.
+    /// The same slopes divided by the largest norm that they could have with another class, or by a share of it
+    /// ([`PassWeights::saturation`]) if that is at least their own, so that a row's contribution has norm at most 1 whatever its
+    /// scores: `classes · columns` coordinates, class after class.
     BoundedSoftmaxGradient {
         /// Classes, at least 2.
         classes: u32,

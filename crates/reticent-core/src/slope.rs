@@ -54,18 +54,19 @@ pub fn softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) {
     slopes[class] -= SLOPE_MAX;
 }
 
-/// `2048 (p - e_y) / max_k ||p - e_k||`: softmax slopes divided by the largest norm that another class could give them.
+/// `2048 (p - e_y) / max(||p - e_y||, s max_k ||p - e_k||)`: softmax slopes divided by the largest norm that another class could
+/// give them, or by a share `s` of it, the saturation, and where that is less than their own norm, by that.
 ///
 /// ```text
-///   max_k ||p - e_k||² = sum p_k² + 1 - 2 min p_k,     slopes_k = trunc(2048 (p_k - [k = class]) / max_k ||p - e_k||)
+///   ||p - e_k||² = sum p_l² + 1 - 2 p_k,   the largest has the least p_k,   slopes_k = trunc(2048 (p_k - [k = class]) / max(..))
 /// ```
 /// Guarantee: `sum slopes_k² <= 2048²`, enforced in integers: where rounding passed it, all slopes move toward zero. For two
-/// classes these are the slopes of the two-sided exponential loss over `sqrt(2)`, once for each score.
+/// classes and `s = 1` these are the slopes of the two-sided exponential loss over `sqrt(2)`, once for each score.
 ///
 /// # Panics
 /// When there is not one place a score, or the class is not among them.
 #[inline]
-pub fn bounded_softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) {
+pub fn bounded_softmax_slopes(scores: &[f32], class: usize, saturation: f32, slopes: &mut [i32]) {
     assert_eq!(scores.len(), slopes.len(), "one slope a score");
     let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
     let exponential = |score: &f32| exp(score - largest);
@@ -75,11 +76,13 @@ pub fn bounded_softmax_slopes(scores: &[f32], class: usize, slopes: &mut [i32]) 
         squares += value * value;
         least = least.min(value);
     }
-    let worst = (squares / (total * total) + 1.0 - 2.0 * (least / total)).sqrt();
+    let norm_of = |value: f32| (squares / (total * total) + 1.0 - 2.0 * (value / total)).sqrt();
+    // The own norm of a sure row is 0, or by rounding the root of a negative number; `max` then takes the other.
+    let divisor = norm_of(exponential(&scores[class])).max(saturation * norm_of(least));
     for (place, (slope, score)) in slopes.iter_mut().zip(scores).enumerate() {
         let indicator = if place == class { 1.0 } else { 0.0 };
         // A NaN becomes 0.
-        let bounded = truncated(SLOPE_MAX as f32 * ((exponential(score) / total - indicator) / worst));
+        let bounded = truncated(SLOPE_MAX as f32 * ((exponential(score) / total - indicator) / divisor));
         *slope = bounded.clamp(-SLOPE_MAX, SLOPE_MAX);
     }
     shorten(slopes);
@@ -223,17 +226,18 @@ mod tests {
     #[test]
     fn bounded_softmax_slopes_keep_their_norm_and_reach_it() {
         let extreme = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 0.0, 3.5, -2.0];
-        for first in extreme {
-            for second in extreme {
-                for class in 0..3 {
-                    let mut slopes = [0; 3];
-                    bounded_softmax_slopes(&[first, second, 1.0], class, &mut slopes);
-                    let square: i64 = slopes.iter().map(|slope| i64::from(*slope).pow(2)).sum();
-                    assert!(square <= i64::from(SLOPE_MAX).pow(2), "{first} {second} {class}");
-                    // The least likely class has the whole norm, up to truncation.
-                    if class == 1 && (first - 3.5).abs() < 1e-6 && (second + 2.0).abs() < 1e-6 {
-                        assert!(square > i64::from(SLOPE_MAX - 4).pow(2), "{slopes:?}");
-                    }
+        let whole = |square: i64| square > i64::from(SLOPE_MAX - 4).pow(2);
+        for (first, second) in extreme.into_iter().flat_map(|first| extreme.map(|second| (first, second))) {
+            for (class, saturation) in (0..3).flat_map(|class| [1.0, 0.7, 0.0625].map(|share| (class, share))) {
+                let mut slopes = [0; 3];
+                bounded_softmax_slopes(&[first, second, 1.0], class, saturation, &mut slopes);
+                let square: i64 = slopes.iter().map(|slope| i64::from(*slope).pow(2)).sum();
+                assert!(square <= i64::from(SLOPE_MAX).pow(2), "{first} {second} {class} {saturation}");
+                // The least likely class has the whole norm, up to truncation; with less saturation others have too, but
+                // not the likeliest, 12 times as likely as the next.
+                if (first - 3.5).abs() < 1e-6 && (second + 2.0).abs() < 1e-6 {
+                    let expected = class == 1 || saturation < 0.1 || (class == 2 && saturation < 0.9);
+                    assert_eq!(whole(square), expected, "{slopes:?} {saturation}");
                 }
             }
         }
@@ -245,7 +249,7 @@ mod tests {
             let z = step as f32 * 0.1;
             for class in 0..2 {
                 let mut slopes = [0; 2];
-                bounded_softmax_slopes(&[0.0, z], class, &mut slopes);
+                bounded_softmax_slopes(&[0.0, z], class, 1.0, &mut slopes);
                 let two_sided = f64::from(slope(Loss::TwoSidedExponential, z, class as u8)) / 2f64.sqrt();
                 assert!((f64::from(slopes[1]) - two_sided).abs() <= 1.5, "{z} {class}");
                 assert_eq!(slopes[0], -slopes[1]);
@@ -267,7 +271,9 @@ mod tests {
 
     #[test]
     fn softmax_slopes_do_not_change_with_a_shift_of_all_scores() {
-        for slopes_of in [softmax_slopes, bounded_softmax_slopes] {
+        let bounded =
+            |scores: &[f32], class: usize, slopes: &mut [i32]| bounded_softmax_slopes(scores, class, 0.8, slopes);
+        for slopes_of in [&softmax_slopes as &dyn Fn(&[f32], usize, &mut [i32]), &bounded] {
             let (mut near, mut far) = ([0; 3], [0; 3]);
             slopes_of(&[1.0, 2.0, 4.0], 1, &mut near);
             slopes_of(&[101.0, 102.0, 104.0], 1, &mut far);

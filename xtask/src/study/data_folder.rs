@@ -5,8 +5,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Folder of a file in the data folder, and where it comes from.
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("kddcup99", "KDD Cup 1999, the 10 % file, gzip: https://kdd.ics.uci.edu/databases/kddcup99/"),
+    (
+        "covertype",
+        "Covertype of Blackard 1998, https://archive.ics.uci.edu/dataset/31: some rows without a header, their number in the \
+         file before the 54 features and the class, xz",
+    ),
     ("mnist", "MNIST of LeCun, Cortes and Burges, the four IDX files, gzip: https://yann.lecun.com/exdb/mnist/"),
     (
         "reuters21578",

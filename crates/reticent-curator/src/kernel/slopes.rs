@@ -87,24 +87,31 @@ pub(super) fn softmax(scores: &mut [[f32; GROUP]], labels: &[CodedLabel; GROUP],
 
 /// [`reticent_core::slope::bounded_softmax_slopes`] of each row, from one group of scores a class, which are overwritten.
 #[inline(always)]
-pub(super) fn bounded_softmax(scores: &mut [[f32; GROUP]], labels: &[CodedLabel; GROUP], slopes: &mut [[i32; GROUP]]) {
+pub(super) fn bounded_softmax(
+    scores: &mut [[f32; GROUP]],
+    labels: &[CodedLabel; GROUP],
+    saturation: f32,
+    slopes: &mut [[i32; GROUP]],
+) {
     let total = exponentials(scores);
-    let (mut squares, mut least) = ([0.0f32; GROUP], [f32::MAX; GROUP]);
-    for values in &*scores {
+    let (mut squares, mut least, mut own) = ([0.0f32; GROUP], [f32::MAX; GROUP], [0.0f32; GROUP]);
+    for (class, values) in scores.iter().enumerate() {
         for row in 0..GROUP {
             squares[row] += values[row] * values[row];
             least[row] = least[row].min(values[row]);
+            own[row] = if i32::from(labels[row]) == class as i32 { values[row] } else { own[row] };
         }
     }
-    let mut worst = [0.0f32; GROUP];
+    let mut divisor = [0.0f32; GROUP];
     for row in 0..GROUP {
-        worst[row] = (squares[row] / (total[row] * total[row]) + 1.0 - 2.0 * (least[row] / total[row])).sqrt();
+        let norm_of = |value: f32| (squares[row] / (total[row] * total[row]) + 1.0 - 2.0 * (value / total[row])).sqrt();
+        divisor[row] = norm_of(own[row]).max(saturation * norm_of(least[row]));
     }
     let mut square = [0i64; GROUP];
     for (class, (slopes, values)) in slopes.iter_mut().zip(scores).enumerate() {
         for row in 0..GROUP {
             let indicator = if i32::from(labels[row]) == class as i32 { 1.0 } else { 0.0 };
-            let bounded = truncated(SLOPE_MAX as f32 * ((values[row] / total[row] - indicator) / worst[row]));
+            let bounded = truncated(SLOPE_MAX as f32 * ((values[row] / total[row] - indicator) / divisor[row]));
             slopes[row] = bounded.clamp(-SLOPE_MAX, SLOPE_MAX);
             square[row] += i64::from(slopes[row]).pow(2);
         }
@@ -173,6 +180,7 @@ mod tests {
         fn lanes_have_the_slopes_of_the_scalar_functions(
             scores in prop::collection::vec(prop::array::uniform32(score()), 1..7),
             labels in prop::array::uniform32(prop_oneof![0i16..8, any::<i16>()]),
+            saturation in prop_oneof![Just(1.0f32), 0.0625f32..1.0],
         ) {
             for loss in [Loss::Logistic, Loss::TwoSidedExponential] {
                 let found = binary(loss, &scores[0], &labels);
@@ -185,7 +193,7 @@ mod tests {
                 let mut found = vec![[7; GROUP]; scores.len()];
                 let mut overwritten = scores.clone();
                 if bounded {
-                    bounded_softmax(&mut overwritten, &labels, &mut found);
+                    bounded_softmax(&mut overwritten, &labels, saturation, &mut found);
                 } else {
                     softmax(&mut overwritten, &labels, &mut found);
                 }
@@ -193,8 +201,11 @@ mod tests {
                     let of_row: Vec<f32> = scores.iter().map(|scores| scores[row]).collect();
                     let mut expected = vec![0; scores.len()];
                     if let Some(class) = class_of(labels[row], scores.len() as u32) {
-                        let scalar = if bounded { bounded_softmax_slopes } else { softmax_slopes };
-                        scalar(&of_row, class, &mut expected);
+                        if bounded {
+                            bounded_softmax_slopes(&of_row, class, saturation, &mut expected);
+                        } else {
+                            softmax_slopes(&of_row, class, &mut expected);
+                        }
                     }
                     let found: Vec<i32> = found.iter().map(|slopes| slopes[row]).collect();
                     prop_assert_eq!(found, expected, "{:?}", of_row);

@@ -54,7 +54,9 @@ impl SoftmaxPass<'_> {
             }
             match self.slopes {
                 SoftmaxSlopes::Softmax => slopes::softmax(&mut scores, &labels, &mut slopes),
-                SoftmaxSlopes::Bounded => slopes::bounded_softmax(&mut scores, &labels, &mut slopes),
+                SoftmaxSlopes::Bounded => {
+                    slopes::bounded_softmax(&mut scores, &labels, self.weights.saturation(), &mut slopes);
+                }
             }
             let (fours, left) = slopes.as_chunks::<4>();
             let (wide_fours, wide_left) = wide.split_at_mut(fours.len() * 4 * chunks);

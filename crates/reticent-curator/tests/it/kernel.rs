@@ -242,12 +242,15 @@ proptest! {
     }
 
     #[test]
-    fn softmax_gradients_are_those_of_the_scalar_reference((classes, rows) in (1usize..7).prop_flat_map(|classes| (Just(classes), rows(classes)))) {
-        let weights = PassWeights::quantise(&rows.weights);
+    fn softmax_gradients_are_those_of_the_scalar_reference(
+        (classes, rows) in (1usize..7).prop_flat_map(|classes| (Just(classes), rows(classes))),
+        saturation in prop_oneof![Just(1.0), 0.0625..1.0],
+    ) {
+        let weights = PassWeights::quantise(&rows.weights).with_saturation(saturation);
         for slopes in [SoftmaxSlopes::Softmax, SoftmaxSlopes::Bounded] {
-            let scalar = match slopes {
-                SoftmaxSlopes::Softmax => softmax_slopes,
-                SoftmaxSlopes::Bounded => bounded_softmax_slopes,
+            let scalar = |scores: &[f32], class: usize, found: &mut [i32]| match slopes {
+                SoftmaxSlopes::Softmax => softmax_slopes(scores, class, found),
+                SoftmaxSlopes::Bounded => bounded_softmax_slopes(scores, class, weights.saturation(), found),
             };
             let mut expected = vec![-3i64; rows.columns() * classes];
             let mut of_row = vec![0; classes];

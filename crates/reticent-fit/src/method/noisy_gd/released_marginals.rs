@@ -117,8 +117,11 @@ const CAUTIOUS_COLUMNS: f64 = 10.0;
 const RARE_SIGNAL: f64 = 14.0;
 /// Least and largest `kappa`.
 const RARE: (f64, f64) = (0.003, 0.3);
-/// `kappa` of a numeric column is this much smaller than that of a category.
+/// `kappa` of a numeric column is this much smaller than that of a category: with up to [`NUMERIC_COLUMNS`] of them. With more,
+/// each says less, and narrow ones are scaled up less, by at most [`NUMERIC_FLOOR_MAX`].
 const NUMERIC_RARE: f64 = 1.0 / 16.0;
+const NUMERIC_COLUMNS: f64 = 10.0;
+const NUMERIC_FLOOR_MAX: f64 = 1.0 / 16.0;
 /// Noise of the numeric centres may lengthen a typical row by this share of its squared norm.
 const CENTRE_NOISE: f64 = 0.1;
 /// Blocks of many categories are scaled down by this root of their number.
@@ -168,7 +171,8 @@ impl ReleasedMarginals {
     ///
     /// ```text
     ///   a = (share + kappa)^(-1/2)  or  1/2 (variance + kappa/16 + floor)^(-1/2),   all times (0.2 + kappa)^(1/2)
-    ///   kappa = 14 / (n mu), within [0.003, 0.3];   a block of k + 1 categories times k^(-1/8)
+    ///   kappa = 14 / (n mu), within [0.003, 0.3];   with P > 10 numbers kappa/16 times P/10, at most 1/16
+    ///   a block of k + 1 categories times k^(-1/8)
     ///   one common factor so that sum a² variance is as before the last step;   A² = 1 + sum a² variance
     /// ```
     /// A category rarer than `kappa` cannot be learnt at this signal, so it is not scaled up further. The floor is 0 unless
@@ -198,6 +202,9 @@ impl ReleasedMarginals {
 
     fn scaled_above(&self, coding: &Coding, signal: f64, floor: f64) -> ScaledColumns {
         let rare = (RARE_SIGNAL / signal).clamp(RARE.0, RARE.1);
+        let numeric = coding.slot_kinds().filter(|slot| matches!(slot, SlotKind::Numeric)).count();
+        let rare_numeric = rare * NUMERIC_RARE * (numeric as f64 / NUMERIC_COLUMNS).max(1.0);
+        let floor = floor + rare_numeric.min(NUMERIC_FLOOR_MAX);
         let whole = (0.2 + rare).sqrt();
         let (mut centre, mut scale, mut variance, mut square) = (vec![0.0], vec![1.0], vec![0.0], vec![0.0]);
         let mut before = 0.0;
@@ -210,7 +217,7 @@ impl ReleasedMarginals {
             let is_centred = count < WIDE_BLOCK_CATEGORIES;
             for (mean, spread) in columns.by_ref().take(count) {
                 let unscaled = match slot {
-                    SlotKind::Numeric => 0.5 * whole / (spread + rare * NUMERIC_RARE + floor).sqrt(),
+                    SlotKind::Numeric => 0.5 * whole / (spread + floor).sqrt(),
                     SlotKind::Categories(_) => whole / (mean + rare).sqrt(),
                 };
                 before += unscaled * unscaled * spread;
@@ -282,6 +289,25 @@ mod tests {
         assert!((counts.noise - 2.0f64.sqrt()).abs() < 1e-12);
         assert!((counts.rows(None) - 60.0).abs() < 1e-9);
         assert_eq!(counts.log_odds(60.0).len(), 3);
+    }
+
+    /// With many numbers narrow ones are scaled up less: by the root of both variances, each plus `kappa/16 · P/10`.
+    #[test]
+    fn narrow_numbers_are_scaled_up_less_the_more_there_are() {
+        for (count, floor) in [(2, 0.01 / 16.0), (10, 0.01 / 16.0), (40, 0.04 / 16.0), (1600, 1.0 / 16.0)] {
+            let columns: String = (0..count).map(|place| format!("x{place} = {{ bounds = [0, 1] }}\n")).collect();
+            let schema = format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+                 [features]\n{columns}"
+            );
+            let coding = Coding::of(&reticent_core::schema::Schema::from_text(&schema).expect("legal"));
+            // Means of 1/2; variances of 1/4 and, for every other column, 1/1000.
+            let sums: Vec<f64> =
+                (0..count).flat_map(|place| [0.0, if place % 2 == 0 { 0.5 } else { -0.496 }]).collect();
+            let scaled = ReleasedMarginals::of(&coding, &sums, 1.0, 0.0).scaled(&coding, 1400.0);
+            let expected = f64::sqrt((0.25 + floor) / (0.001 + floor));
+            assert!((scaled.scale[2] / scaled.scale[1] - expected).abs() < 1e-9, "{count}");
+        }
     }
 
     #[test]
