@@ -118,10 +118,9 @@ const RARE_SIGNAL: f64 = 14.0;
 /// Least and largest `kappa`.
 const RARE: (f64, f64) = (0.003, 0.3);
 /// `kappa` of a numeric column is this much smaller than that of a category: with up to [`NUMERIC_COLUMNS`] of them. With more,
-/// each says less, and narrow ones are scaled up less, by at most [`NUMERIC_FLOOR_MAX`].
+/// each says less, and those narrower than the mean are scaled up less.
 const NUMERIC_RARE: f64 = 1.0 / 16.0;
 const NUMERIC_COLUMNS: f64 = 10.0;
-const NUMERIC_FLOOR_MAX: f64 = 1.0 / 16.0;
 /// Noise of the numeric centres may lengthen a typical row by this share of its squared norm.
 const CENTRE_NOISE: f64 = 0.1;
 /// Blocks of many categories are scaled down by this root of their number.
@@ -171,7 +170,7 @@ impl ReleasedMarginals {
     ///
     /// ```text
     ///   a = (share + kappa)^(-1/2)  or  1/2 (variance + kappa/16 + floor)^(-1/2),   all times (0.2 + kappa)^(1/2)
-    ///   kappa = 14 / (n mu), within [0.003, 0.3];   with P > 10 numbers kappa/16 times P/10, at most 1/16
+    ///   kappa = 14 / (n mu), within [0.003, 0.3];   with P > 10 numbers plus kappa/16 (P/10 - 1), at most their mean variance
     ///   a block of k + 1 categories times k^(-1/8)
     ///   one common factor so that sum a² variance is as before the last step;   A² = 1 + sum a² variance
     /// ```
@@ -202,9 +201,9 @@ impl ReleasedMarginals {
 
     fn scaled_above(&self, coding: &Coding, signal: f64, floor: f64) -> ScaledColumns {
         let rare = (RARE_SIGNAL / signal).clamp(RARE.0, RARE.1);
-        let numeric = coding.slot_kinds().filter(|slot| matches!(slot, SlotKind::Numeric)).count();
-        let rare_numeric = rare * NUMERIC_RARE * (numeric as f64 / NUMERIC_COLUMNS).max(1.0);
-        let floor = floor + rare_numeric.min(NUMERIC_FLOOR_MAX);
+        let numeric = NumericColumns::of(coding, &self.variance);
+        let many = (numeric.count / NUMERIC_COLUMNS - 1.0).max(0.0);
+        let floor = floor + rare * NUMERIC_RARE + (rare * NUMERIC_RARE * many).min(numeric.mean_variance);
         let whole = (0.2 + rare).sqrt();
         let (mut centre, mut scale, mut variance, mut square) = (vec![0.0], vec![1.0], vec![0.0], vec![0.0]);
         let mut before = 0.0;
@@ -242,6 +241,28 @@ impl ReleasedMarginals {
         }
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
         ScaledColumns { centre, scale, row_norm, variance }
+    }
+}
+
+/// How many numbers there are, and what they vary by.
+struct NumericColumns {
+    count: f64,
+    mean_variance: f64,
+}
+
+impl NumericColumns {
+    fn of(coding: &Coding, variance: &[f64]) -> Self {
+        let (mut count, mut total, mut variances) = (0.0, 0.0, variance.iter());
+        for slot in coding.slot_kinds() {
+            match slot {
+                SlotKind::Numeric => {
+                    count += 1.0;
+                    total += variances.next().expect("one a number");
+                }
+                SlotKind::Categories(categories) => variances = variances.as_slice()[categories..].iter(),
+            }
+        }
+        Self { count, mean_variance: total / f64::max(count, 1.0) }
     }
 }
 
@@ -291,10 +312,10 @@ mod tests {
         assert_eq!(counts.log_odds(60.0).len(), 3);
     }
 
-    /// With many numbers narrow ones are scaled up less: by the root of both variances, each plus `kappa/16 · P/10`.
+    /// With many numbers narrow ones are scaled up less: by the root of both variances, each plus `kappa/16 · P/10`, within the mean.
     #[test]
     fn narrow_numbers_are_scaled_up_less_the_more_there_are() {
-        for (count, floor) in [(2, 0.01 / 16.0), (10, 0.01 / 16.0), (40, 0.04 / 16.0), (1600, 1.0 / 16.0)] {
+        for (count, floor) in [(2, 0.01 / 16.0), (10, 0.01 / 16.0), (40, 0.04 / 16.0), (4000, 0.01 / 16.0 + 0.1255)] {
             let columns: String = (0..count).map(|place| format!("x{place} = {{ bounds = [0, 1] }}\n")).collect();
             let schema = format!(
                 "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
