@@ -95,6 +95,11 @@ softmax = differences / np.max(np.linalg.norm(differences, axis=1))
 saturations = [max(0.5, at / (at + 1000)) for at in (signal, 3 * signal)]
 norms = np.linalg.norm(differences, axis=1, keepdims=True)
 saturated = differences / np.maximum(norms, saturations[0] * norms.max())
+# What shares of three classes stand for under saturated slopes: q / d proportional to p.
+shares = np.array([0.2, 0.1, 0.7])
+lengths = np.array([np.linalg.norm(shares - corner) for corner in np.eye(3)])
+stood_for = shares * np.maximum(lengths, 0.6 * lengths.max())
+stood_for /= stood_for.sum()
 
 print(
     json.dumps(
@@ -124,6 +129,8 @@ print(
             "kept": float(kept),
             "softmax_slopes": (2048 * softmax).tolist(),
             "saturations": saturations,
+            "shares": shares.tolist(),
+            "stood_for": stood_for.tolist(),
             "saturated_slopes": (2048 * saturated).tolist(),
         },
         indent=1,

@@ -14,6 +14,7 @@
 //! are derived in the page named above.
 
 mod released_marginals;
+mod saturation;
 mod signal_check;
 
 use std::num::NonZeroU32;
@@ -25,7 +26,9 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};
 
-use self::released_marginals::{ClassCounts, ReleasedMarginals};
+use self::released_marginals::{ClassCounts, ReleasedMarginals, ScaledColumns, centred_logs};
+use self::saturation::{rates_of, saturation_of, shares_of, softmax};
+use self::signal_check::{ExpectedHits, kept_share};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
 use crate::options::MethodOption;
@@ -37,10 +40,11 @@ pub const NAME: &str = "noisy-gd";
 
 /// Momentum `beta`: the effective step is `eta / (1 - beta)`.
 const MOMENTUM: f64 = 0.9;
-/// `mu²` is shared out in so many parts; class counts, marginals and signal check get [`SIDE_PARTS`] of them each.
+/// `mu²` is shared out in so many parts; class counts, marginals and signal check get [`SIDE_PARTS`] of them each, the check of more
+/// than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const SIDE_PARTS: u32 = 20;
-/// Parts on top for the counts and the check of two classes, where little signal is expected: see [`weakness`].
+/// Parts on top for the counts of two classes and for the check, where little signal is expected: see [`weakness`].
 const WEAK_PARTS: (f64, f64) = (40.0, 20.0);
 /// Signal `n mu` at which half of [`WEAK_PARTS`] is given, and the number of rows that stands for an undeclared one.
 const WEAK_SIGNAL: f64 = 180.0;
@@ -57,13 +61,12 @@ const AVERAGED_SHARE: f64 = 0.3;
 /// [`descent_time`].
 const TIME: f64 = 0.75;
 const SIGNAL_HALF: f64 = 4.0;
-/// The same of more classes, whose scores are larger, and for which no check notices that there was no signal.
+/// The same of more classes, whose scores are larger.
 const TIME_OF_MANY: f64 = 1.2;
 const SIGNAL_HALF_OF_MANY: f64 = 20.0;
-/// Signal `n mu` at which the slopes of more than two classes are saturated by half, and the least that they are: see
-/// [`saturation_of`].
-const SATURATION_SIGNAL: f64 = 1000.0;
-const SATURATION_MIN: f64 = 0.5;
+/// How far intercepts of more than two classes move to what their shares stand for under saturated slopes. The whole way is right
+/// without features; with them early stopping, which makes scores less sure, cancels some of it.
+const LINK_SHARE: f64 = 0.5;
 
 /// The method.
 pub struct NoisyGd;
@@ -179,6 +182,14 @@ impl Checked {
         if self.classes == 2 { 1 } else { self.classes as usize }
     }
 
+    /// Saturation of bounded slopes for a signal `n mu`; 1 where there are none.
+    fn saturation(&self, signal: f64) -> f64 {
+        match (self.classes, self.loss) {
+            (2, _) | (_, Loss::Logistic) => 1.0,
+            (_, Loss::TwoSidedExponential) => saturation_of(signal),
+        }
+    }
+
     /// The largest curvature of the loss in one score, at most; `saturation` is that of bounded slopes.
     fn curvature(&self, saturation: f64) -> f64 {
         match (self.classes, self.loss) {
@@ -191,25 +202,26 @@ impl Checked {
     }
 }
 
-/// Plans the fit: class counts, marginals, one gradient a pass, and for two classes the signal check.
+/// Plans the fit: class counts, marginals, one gradient a pass, and the signal check.
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
-    let weak = if checked.classes == 2 { weakness(schema, claim.mu) } else { 0.0 };
+    let weak = weakness(schema, claim.mu);
     let mut left = claim.mu_squared;
-    let mut once = |purpose, map, weak_parts: f64| {
-        let parts = SIDE_PARTS + (weak * weak_parts).round() as u32;
+    let mut once = |purpose, map, parts: u32, weak_parts: f64| {
+        let parts = parts + (weak * weak_parts).round() as u32;
         let share = claim.mu_squared.fraction_down(parts, PARTS);
         left = left.checked_sub(share).expect("at most 120 parts of 400");
         plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation)
     };
 
-    let counts = once("class counts", Map::ClassCount { classes: checked.classes }, WEAK_PARTS.0)?;
-    let marginals = once("marginals", checked.marginals_map(), 0.0)?;
-    let check = match checked.classes {
-        2 => Some(once("signal check", Map::ScoreHistogram { buckets: 2 }, WEAK_PARTS.1)?),
-        _ => None,
+    let (check, check_parts, weak_counts) = match checked.classes {
+        2 => (Map::ScoreHistogram { buckets: 2 }, SIDE_PARTS, WEAK_PARTS.0),
+        classes => (Map::CorrectCount { classes }, SIDE_PARTS / 2, 0.0),
     };
+    let counts = once("class counts", Map::ClassCount { classes: checked.classes }, SIDE_PARTS, weak_counts)?;
+    let marginals = once("marginals", checked.marginals_map(), SIDE_PARTS, 0.0)?;
+    let check = once("signal check", check, check_parts, WEAK_PARTS.1)?;
     let gradients =
         plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.passes, left, &claim.relation)?;
 
@@ -219,7 +231,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     Ok(Plan {
         method: NAME,
         claim: claim.clone(),
-        releases: [counts, marginals, gradients].into_iter().chain(check).collect(),
+        releases: vec![counts, marginals, gradients, check],
         public: declared_public(request),
         expectations,
         reason: None,
@@ -299,52 +311,119 @@ impl Fit {
         let encoding = Arc::new(encoding.coarse(checked.is_coarse));
 
         let columns = checked.coding.columns().len();
+        let saturation = checked.saturation(signal);
         let start = match init {
             Some(model) => {
                 start_weights(model, schema, &encoding).map_err(|error| FitError::Numeric(error.to_string()))?
             }
             None => {
+                let intercepts = match classes {
+                    2 => counts.log_odds(rows),
+                    _ => centred_logs(&shares_of(&counts.rates(rows), saturation)),
+                };
                 let mut start = vec![0.0; checked.outputs() * columns];
-                for (score, log_odds) in start.chunks_exact_mut(columns).zip(counts.log_odds(rows)) {
-                    score[0] = log_odds;
+                for (score, intercept) in start.chunks_exact_mut(columns).zip(intercepts) {
+                    score[0] = intercept;
                 }
                 start
             }
         };
         let time = descent_time(checked.classes, signal, scaled.row_norm);
-        let saturation = saturation_of(signal);
         let step = step_of(time, scaled.row_norm, checked.curvature(saturation), passes);
         let mut descent = HeavyBall::from(start.clone(), columns, step / rows, checked.l2, passes);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
             descent.follow(&releases.sum(2, &encoding, weights)?.values());
         }
-        let mut weights = descent.mean();
+        let time = step * f64::from(passes) / (1.0 - MOMENTUM);
+        let weights = descent.mean();
+        let is_started = init.is_some();
+        let descended = Descended { encoding, scaled, counts, rows, is_started, start, weights, saturation, time };
+        if classes == 2 { descended.check_two(releases) } else { descended.check_many(releases) }
+    }
+}
 
-        if releases.count() == 4 {
-            let mut change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
-            let intercept_change = std::mem::replace(&mut change[0], 0.0);
-            let checked_signal = releases.sum(3, &encoding, PassWeights::quantise(&change))?;
-            let cells = checked_signal.values();
-            let cell_noise = checked_signal.noise_standard_deviation;
-            let predicted = scaled.score_deviation(&change);
-            let kept = signal_check::kept_share(&cells, cell_noise, rows, counts.rate(rows), predicted);
-            for (weight, change) in weights.iter_mut().zip(&change).skip(1) {
-                *weight -= (1.0 - kept) * change;
-            }
-            counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], std::f64::consts::SQRT_2 * cell_noise);
-            let base = if init.is_some() { start[0] } else { counts.log_odds(rows)[0] };
-            // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
-            // the end along.
-            let time = step * f64::from(passes) / (1.0 - MOMENTUM);
-            let left = left_of_start(counts.rate(rows), scaled.row_norm, time);
-            let end = start[0] + intercept_change + left * (base - start[0]);
-            // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
-            let (of_counts, of_descent) = (counts.log_odds_error(rows), TIME / scaled.row_norm);
-            let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
-            weights[0] = base + kept * (end - base);
+/// Where a descent has led, and all that the check of its signal needs.
+struct Descended {
+    encoding: Arc<Encoding>,
+    scaled: ScaledColumns,
+    counts: ClassCounts,
+    rows: f64,
+    /// Whether it started from a model that was handed in.
+    is_started: bool,
+    start: Vec<f64>,
+    weights: Vec<f64>,
+    saturation: f64,
+    /// What the steps took, after [`step_of`].
+    time: f64,
+}
+
+impl Descended {
+    /// Keeps what a table of classes and signs bears out.
+    fn check_two(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let (mut change, rows) = (self.change(), self.rows);
+        let intercept_change = std::mem::replace(&mut change[0], 0.0);
+        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&change))?;
+        let (cells, cell_noise) = (released.values(), released.noise_standard_deviation);
+        let rate = self.counts.rate(rows);
+        let kept = kept_share(&cells, cell_noise, rows, rate, self.scaled.score_deviation(&change));
+        self.shorten(&change, kept);
+        self.counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], std::f64::consts::SQRT_2 * cell_noise);
+        let base = if self.is_started { self.start[0] } else { self.counts.log_odds(rows)[0] };
+        // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
+        // the end along.
+        let left = left_of_start(self.counts.rate(rows), self.scaled.row_norm, self.time);
+        let end = self.start[0] + intercept_change + left * (base - self.start[0]);
+        // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
+        let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
+        let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
+        self.weights[0] = base + kept * (end - base);
+        Ok(self.fitted())
+    }
+
+    /// Keeps what a count of rows bears out, those whose class has the score that rises most; intercepts move half of the way to what
+    /// their shares stand for.
+    fn check_many(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let (mut change, rows) = (self.change(), self.rows);
+        let deviations = self.scaled.deviations();
+        let columns = deviations.len();
+        change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = 0.0);
+        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&change))?;
+        // The first number counts all rows.
+        let hits = released.values()[1];
+        let expected = ExpectedHits::of(&change, &deviations, &self.counts.rates(rows));
+        let kept = expected.kept_share(hits, released.noise_standard_deviation, rows);
+        self.shorten(&change, kept);
+
+        let ends: Vec<f64> = self.weights.iter().copied().step_by(columns).collect();
+        let shares = softmax(&ends);
+        let rates = centred_logs(&rates_of(&shares, self.saturation));
+        let bases = match self.is_started {
+            true => self.start.iter().copied().step_by(columns).collect(),
+            false => self.counts.log_odds(rows),
+        };
+        for (class, (base, (rate, share))) in
+            bases.into_iter().zip(rates.into_iter().zip(centred_logs(&shares))).enumerate()
+        {
+            let end = ends[class] + LINK_SHARE * (rate - share);
+            self.weights[class * columns] = base + kept * (end - base);
         }
-        Ok(Fitted { encoding, weights, covariance: None })
+        Ok(self.fitted())
+    }
+
+    fn change(&self) -> Vec<f64> {
+        self.weights.iter().zip(&self.start).map(|(weight, start)| weight - start).collect()
+    }
+
+    /// Takes back what is not kept of a change.
+    fn shorten(&mut self, change: &[f64], kept: f64) {
+        for (weight, change) in self.weights.iter_mut().zip(change) {
+            *weight -= (1.0 - kept) * change;
+        }
+    }
+
+    fn fitted(self) -> Fitted {
+        Fitted { encoding: self.encoding, weights: self.weights, covariance: None }
     }
 }
 
@@ -358,14 +437,6 @@ impl Fit {
 fn descent_time(classes: u32, signal: f64, row_norm: f64) -> f64 {
     let (time, half) = if classes == 2 { (TIME, SIGNAL_HALF) } else { (TIME_OF_MANY, SIGNAL_HALF_OF_MANY) };
     time * signal / (signal + half) * signal / row_norm
-}
-
-/// Saturation of the slopes of more than two classes, for a signal `n mu`: `n mu / (n mu + 1000)`, at least 1/2.
-///
-/// With saturation 1 the slopes are consistent. Below it rows that are right, but not sure, push more against the noise, and scores
-/// become too sure where classes overlap: worth it as long as noise is what costs most.
-fn saturation_of(signal: f64) -> f64 {
-    (signal / (signal + SATURATION_SIGNAL)).max(SATURATION_MIN)
 }
 
 /// Step `eta` of `passes` passes that take `time = eta T / (1 - beta)` together, at most `3.8 / (A · curvature)`.
@@ -562,7 +633,7 @@ mod tests {
         assert_close(&descent.mean(), &numbers(&golden, "averaged"));
 
         let cells = numbers(&golden, "cells");
-        let kept = signal_check::kept_share(&cells, number("cell_noise"), rows, number("base"), number("deviation"));
+        let kept = kept_share(&cells, number("cell_noise"), rows, number("base"), number("deviation"));
         assert_close(&[kept], &[number("kept")]);
 
         let slopes = golden["softmax_slopes"].as_array().expect("a list");
@@ -573,6 +644,9 @@ mod tests {
         }
         let saturation = saturation_of(signal);
         assert_close(&[saturation, saturation_of(3.0 * signal)], &numbers(&golden, "saturations"));
+        let shares = numbers(&golden, "shares");
+        assert_close(&rates_of(&shares, 0.6), &numbers(&golden, "stood_for"));
+        assert_close(&shares_of(&numbers(&golden, "stood_for"), 0.6), &shares);
         let slopes = golden["saturated_slopes"].as_array().expect("a list");
         for (class, expected) in slopes.iter().enumerate() {
             let mut found = [0; 3];

@@ -154,3 +154,36 @@ fn a_table_without_signal_gives_little_more_than_its_base_rate() {
         }
     }
 }
+
+/// Three classes in equal parts by `x`, or by nothing.
+fn three_classes(is_by_nothing: bool, epsilon: f64, seed: u64) -> Vec<Vec<f64>> {
+    let text = format!(
+        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n[features]\nx = {{ bounds = [0, 3] }}\n"
+    );
+    let schema = reticent_core::schema::Schema::from_text(&text).expect("legal");
+    let mut table = reticent_curator::table::CodedTable::empty(&schema);
+    for row in 0..6000u16 {
+        let class = if is_by_nothing { row % 12 / 5 } else { row / 2000 };
+        table.push(&[Cell::Number(f64::from(row) / 2000.0)], Label::Class(class));
+    }
+    let engine = reticent_curator::memory_engine::MemoryEngine::new(table);
+    let (_, model) = fit(&schema, &engine, &default(), epsilon, seed);
+    [0.2, 1.5, 2.8].map(|x| model.probabilities(&[1.0, x])).to_vec()
+}
+
+#[test]
+fn three_classes_are_told_apart_or_get_their_base_rates() {
+    for seed in 0..5 {
+        for (class, probabilities) in
+            three_classes(false, 1.0, seed).into_iter().enumerate().filter(|(class, _)| *class != 1)
+        {
+            assert!(probabilities[class] > 0.5, "seed {seed}: {probabilities:?}");
+        }
+        // Of twelve rows five are of class 0, five of class 1, two of class 2.
+        for probabilities in three_classes(true, 0.2, seed) {
+            for (found, rate) in probabilities.iter().zip([5.0 / 12.0, 5.0 / 12.0, 2.0 / 12.0]) {
+                assert!((found - rate).abs() < 0.1, "seed {seed}: {probabilities:?}");
+            }
+        }
+    }
+}

@@ -53,7 +53,7 @@ impl ClassCounts {
     }
 
     /// Rates of the classes, drawn toward equal shares as far as they are noise; they sum to 1.
-    fn rates(&self, rows: f64) -> Vec<f64> {
+    pub(super) fn rates(&self, rows: f64) -> Vec<f64> {
         let classes = self.counts.len() as f64;
         let mean = self.counts.iter().sum::<f64>() / classes;
         let noise = self.noise / rows * ((classes - 1.0) / classes).sqrt();
@@ -73,12 +73,11 @@ impl ClassCounts {
 
     /// Intercepts that predict the rates: the log-odds for two classes, else the centred logarithms.
     pub(super) fn log_odds(&self, rows: f64) -> Vec<f64> {
-        let logs: Vec<f64> = self.rates(rows).iter().map(|rate| rate.ln()).collect();
-        if let [first, second] = logs[..] {
-            return vec![second - first];
+        let rates = self.rates(rows);
+        if let [first, second] = rates[..] {
+            return vec![second.ln() - first.ln()];
         }
-        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-        logs.into_iter().map(|log| log - mean).collect()
+        centred_logs(&rates)
     }
 
     /// Standard deviation of the log-odds of two classes.
@@ -86,6 +85,13 @@ impl ClassCounts {
         let rate = self.rate(rows);
         self.noise / (std::f64::consts::SQRT_2 * rows * rate * (1.0 - rate))
     }
+}
+
+/// Logarithms, less their mean.
+pub(super) fn centred_logs(shares: &[f64]) -> Vec<f64> {
+    let logs: Vec<f64> = shares.iter().map(|share| share.ln()).collect();
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    logs.into_iter().map(|log| log - mean).collect()
 }
 
 /// Mean and variance of every column but the intercept, as far as the release tells them.
@@ -267,10 +273,19 @@ impl NumericColumns {
 }
 
 impl ScaledColumns {
+    /// Standard deviation of every scaled column, 0 for the intercept.
+    pub(super) fn deviations(&self) -> Vec<f64> {
+        self.scale.iter().zip(&self.variance).map(|(scale, variance)| scale * variance.sqrt()).collect()
+    }
+
     /// Standard deviation of the score of a row under these weights, as if columns were uncorrelated.
     pub(super) fn score_deviation(&self, weights: &[f64]) -> f64 {
-        let each = weights.iter().zip(&self.scale).zip(&self.variance);
-        each.map(|((weight, scale), variance)| (weight * scale).powi(2) * variance).sum::<f64>().sqrt()
+        weights
+            .iter()
+            .zip(self.deviations())
+            .map(|(weight, deviation)| (weight * deviation).powi(2))
+            .sum::<f64>()
+            .sqrt()
     }
 }
 
