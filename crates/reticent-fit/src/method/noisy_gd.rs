@@ -27,7 +27,7 @@ use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};
 
 use self::released_marginals::{ClassCounts, ReleasedMarginals, ScaledColumns, centred_logs};
-use self::saturation::{rates_of, saturation_of, shares_of, softmax};
+use self::saturation::{divisors_of, saturation_of, shares_of, softmax};
 use self::signal_check::{ExpectedHits, kept_share};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
@@ -396,17 +396,14 @@ impl Descended {
         self.shorten(&change, kept);
 
         let ends: Vec<f64> = self.weights.iter().copied().step_by(columns).collect();
-        let shares = softmax(&ends);
-        let rates = centred_logs(&rates_of(&shares, self.saturation));
+        // What shares stand for is the shares times these, normalised.
+        let factors = centred_logs(&divisors_of(&softmax(&ends), self.saturation));
         let bases = match self.is_started {
             true => self.start.iter().copied().step_by(columns).collect(),
             false => self.counts.log_odds(rows),
         };
-        for (class, (base, (rate, share))) in
-            bases.into_iter().zip(rates.into_iter().zip(centred_logs(&shares))).enumerate()
-        {
-            let end = ends[class] + LINK_SHARE * (rate - share);
-            self.weights[class * columns] = base + kept * (end - base);
+        for (class, (base, (end, factor))) in bases.into_iter().zip(ends.into_iter().zip(factors)).enumerate() {
+            self.weights[class * columns] = base + kept * (end + LINK_SHARE * factor - base);
         }
         Ok(self.fitted())
     }
@@ -645,7 +642,6 @@ mod tests {
         let saturation = saturation_of(signal);
         assert_close(&[saturation, saturation_of(3.0 * signal)], &numbers(&golden, "saturations"));
         let shares = numbers(&golden, "shares");
-        assert_close(&rates_of(&shares, 0.6), &numbers(&golden, "stood_for"));
         assert_close(&shares_of(&numbers(&golden, "stood_for"), 0.6), &shares);
         let slopes = golden["saturated_slopes"].as_array().expect("a list");
         for (class, expected) in slopes.iter().enumerate() {

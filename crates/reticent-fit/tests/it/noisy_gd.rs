@@ -156,7 +156,9 @@ fn a_table_without_signal_gives_little_more_than_its_base_rate() {
 }
 
 /// Three classes in equal parts by `x`, or by nothing.
-fn three_classes(is_by_nothing: bool, epsilon: f64, seed: u64) -> Vec<Vec<f64>> {
+fn three_classes(
+    is_by_nothing: bool,
+) -> (reticent_core::schema::Schema, reticent_curator::memory_engine::MemoryEngine) {
     let text = format!(
         "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n[features]\nx = {{ bounds = [0, 3] }}\n"
     );
@@ -166,24 +168,32 @@ fn three_classes(is_by_nothing: bool, epsilon: f64, seed: u64) -> Vec<Vec<f64>> 
         let class = if is_by_nothing { row % 12 / 5 } else { row / 2000 };
         table.push(&[Cell::Number(f64::from(row) / 2000.0)], Label::Class(class));
     }
-    let engine = reticent_curator::memory_engine::MemoryEngine::new(table);
-    let (_, model) = fit(&schema, &engine, &default(), epsilon, seed);
-    [0.2, 1.5, 2.8].map(|x| model.probabilities(&[1.0, x])).to_vec()
+    (schema, reticent_curator::memory_engine::MemoryEngine::new(table))
 }
 
 #[test]
 fn three_classes_are_told_apart_or_get_their_base_rates() {
+    let ((schema, by_x), (_, by_nothing)) = (three_classes(false), three_classes(true));
     for seed in 0..5 {
-        for (class, probabilities) in
-            three_classes(false, 1.0, seed).into_iter().enumerate().filter(|(class, _)| *class != 1)
-        {
-            assert!(probabilities[class] > 0.5, "seed {seed}: {probabilities:?}");
+        let (_, model) = fit(&schema, &by_x, &default(), 1.0, seed);
+        for (class, x) in [(0, 0.2), (2, 2.8)] {
+            assert!(model.probabilities(&[1.0, x])[class] > 0.5, "seed {seed}: {model:?}");
         }
         // Of twelve rows five are of class 0, five of class 1, two of class 2.
-        for probabilities in three_classes(true, 0.2, seed) {
-            for (found, rate) in probabilities.iter().zip([5.0 / 12.0, 5.0 / 12.0, 2.0 / 12.0]) {
-                assert!((found - rate).abs() < 0.1, "seed {seed}: {probabilities:?}");
+        let (_, model) = fit(&schema, &by_nothing, &default(), 0.2, seed);
+        for x in [0.2, 1.5, 2.8] {
+            for (found, rate) in model.probabilities(&[1.0, x]).iter().zip([5.0 / 12.0, 5.0 / 12.0, 2.0 / 12.0]) {
+                assert!((found - rate).abs() < 0.1, "seed {seed}: {model:?}");
             }
         }
     }
+}
+
+#[test]
+fn a_public_start_that_is_sure_of_one_of_three_classes_gives_finite_probabilities() {
+    let (schema, engine) = three_classes(false);
+    let (_, mut start) = fit(&schema, &engine, &default(), 1.0, 1);
+    start.outputs[0].intercept -= 1e4;
+    let (_, model) = fit(&schema, &engine, &Asked { init: Some(&start), ..default() }, 0.1, 2);
+    assert!(model.probabilities(&[1.0, 0.5]).iter().all(|one| (0.0..=1.0).contains(one)), "{model:?}");
 }

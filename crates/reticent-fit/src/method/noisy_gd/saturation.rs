@@ -24,12 +24,17 @@ pub(super) fn saturation_of(signal: f64) -> f64 {
     (signal / (signal + HALF_SIGNAL)).max(LEAST)
 }
 
-/// Probabilities `q` that softmax shares `p` stand for.
-pub(super) fn rates_of(shares: &[f64], saturation: f64) -> Vec<f64> {
+/// The divisors `d` at softmax shares `p`, all of them above 0.
+pub(super) fn divisors_of(shares: &[f64], saturation: f64) -> Vec<f64> {
     let square: f64 = shares.iter().map(|share| share * share).sum();
     let norms: Vec<f64> = shares.iter().map(|share| (square + 1.0 - 2.0 * share).max(0.0).sqrt()).collect();
     let least = saturation * norms.iter().fold(0.0, |largest: f64, norm| largest.max(*norm));
-    normalised(shares.iter().zip(norms).map(|(share, norm)| share * norm.max(least)).collect())
+    norms.into_iter().map(|norm| norm.max(least)).collect()
+}
+
+/// Probabilities `q` that softmax shares `p` stand for.
+fn rates_of(shares: &[f64], saturation: f64) -> Vec<f64> {
+    normalised(shares.iter().zip(divisors_of(shares, saturation)).map(|(share, divisor)| share * divisor).collect())
 }
 
 /// Shares that stand for these probabilities, all of them above 0: the inverse of [`rates_of`], by damped steps.
