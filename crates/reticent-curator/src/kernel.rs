@@ -8,6 +8,7 @@
 
 mod chosen;
 mod clip;
+mod column_order;
 mod encode;
 mod gradient;
 mod instructions;
@@ -32,6 +33,7 @@ pub use instructions::Instructions;
 
 use crate::lattice::CompactBlock;
 use clip::ClipPass;
+pub use column_order::ColumnOrder;
 use encode::EncodePass;
 pub use encode::LatticeRowsMut;
 use gradient::GradientPass;

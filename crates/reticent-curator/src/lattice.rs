@@ -4,6 +4,8 @@ use reticent_core::compact_row::CompactLayout;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::COARSE_STEPS;
 
+use crate::kernel::ColumnOrder;
+
 /// Length of one lattice step of the rows of a block.
 #[derive(Clone, Copy)]
 pub enum Steps<'a> {
@@ -74,6 +76,8 @@ pub struct ChosenCoordinates<'a> {
     pub columns: &'a [u32],
     /// The coordinates.
     pub values: &'a [i16],
+    /// The same column after column, where somebody has them so: gradients of two classes are then added up that way.
+    pub by_column: Option<&'a ColumnOrder>,
 }
 
 impl ChosenCoordinates<'_> {
@@ -90,6 +94,7 @@ impl ChosenCoordinates<'_> {
             has_list: self.has_list,
             columns: &self.columns[places.clone()],
             values: &self.values[places],
+            by_column: None,
         }
     }
 
@@ -111,7 +116,7 @@ pub struct CompactBlock<'a, T = i16> {
     pub chosen: ChosenCoordinates<'a>,
 }
 
-impl<T> CompactBlock<'_, T> {
+impl<'a, T> CompactBlock<'a, T> {
     /// Rows.
     #[must_use]
     pub fn rows(&self) -> usize {
@@ -124,6 +129,12 @@ impl<T> CompactBlock<'_, T> {
         assert_eq!(self.chosen.per_row, self.layout.chosen(), "a block of the layout");
         assert_eq!(self.chosen.columns.len(), self.rows() * self.chosen.per_row, "the same number of each row");
         assert_eq!(self.chosen.values.len(), self.chosen.columns.len(), "one column a coordinate");
+    }
+
+    /// The same, with its chosen coordinates in a second order.
+    pub(crate) fn with(mut self, by_column: Option<&'a ColumnOrder>) -> Self {
+        self.chosen.by_column = by_column;
+        self
     }
 
     /// What belongs to the packed columns, of values of all columns.

@@ -13,7 +13,7 @@ use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::SumQuery;
 use reticent_core::sum::PartialSum;
 
-use crate::kernel::{Instructions, LatticeRowsMut, encode_rows, find_largest_slopes};
+use crate::kernel::{ColumnOrder, Instructions, LatticeRowsMut, encode_rows, find_largest_slopes};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps, narrow, widen};
 use crate::minimiser::{Labels, Problem, Rows, minimise};
 use crate::running_sum::RunningSum;
@@ -45,6 +45,8 @@ struct Lattice {
     chosen: Vec<i16>,
     /// The largest slope of each row under the clip norm of the last query that had one.
     largest_slopes: Mutex<Option<(u32, Arc<Vec<i16>>)>>,
+    /// The chosen coordinates of blocks of so many rows, column after column.
+    by_column: Mutex<Option<(usize, Arc<Vec<ColumnOrder>>)>>,
 }
 
 /// Coordinates of packed columns.
@@ -75,6 +77,7 @@ impl Lattice {
             has_list: layout.has_list(),
             columns: &self.chosen_columns,
             values: &self.chosen,
+            by_column: None,
         };
         let packed = LatticeBlock {
             columns,
@@ -112,6 +115,25 @@ impl Lattice {
         let largest = Arc::new(largest);
         *cached = Some((clip, largest.clone()));
         Ok(largest)
+    }
+
+    /// The chosen coordinates of blocks of so many rows, column after column.
+    fn by_column(&self, block_rows: usize) -> Result<Arc<Vec<ColumnOrder>>, OutOfMemory> {
+        let mut cached = self.by_column.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, orders)) = cached.as_ref().filter(|(of, _)| *of == block_rows) {
+            return Ok(orders.clone());
+        }
+        let layout = self.encoding.layout();
+        let of_block = block_rows * layout.chosen();
+        let blocks = self.chosen_columns.par_chunks(of_block).zip(self.chosen.par_chunks(of_block));
+        let order = |(columns, values)| {
+            let (per_row, has_list) = (layout.chosen(), layout.has_list());
+            let chosen = ChosenCoordinates { per_row, has_list, columns, values, by_column: None };
+            ColumnOrder::of(&chosen, layout.columns())
+        };
+        let orders = Arc::new(blocks.map(order).collect::<Result<_, _>>()?);
+        *cached = Some((block_rows, Arc::clone(&orders)));
+        Ok(orders)
     }
 
     /// Whole rows, zeros included.
@@ -211,7 +233,7 @@ fn filled<T: Default + Clone>(memory: Vec<T>, length: usize) -> Result<Vec<T>, O
 )]
 pub struct OutOfMemory;
 
-fn zeros<T: Default + Clone>(length: usize) -> Result<Vec<T>, OutOfMemory> {
+pub(crate) fn zeros<T: Default + Clone>(length: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(length).map_err(|_| OutOfMemory)?;
     zeros.resize(length, T::default());
@@ -297,7 +319,26 @@ impl MemoryEngine {
         });
         let packed = if encoding.is_coarse() { Packed::Coarse(coarse) } else { Packed::Fine(fine) };
         let steps = common.map_or(RowSteps::Own(steps), RowSteps::Common);
-        Ok(Lattice { encoding, packed, steps, chosen_columns, chosen, largest_slopes: Mutex::new(None) })
+        Ok(Lattice {
+            encoding,
+            packed,
+            steps,
+            chosen_columns,
+            chosen,
+            largest_slopes: Mutex::new(None),
+            by_column: Mutex::new(None),
+        })
+    }
+
+    /// Rows of the blocks that are added up for a query. If the sum may be larger than the rows of a block, each thread has one, and as
+    /// few of the same size as the products of a block fit 64 bits.
+    fn block_rows_of(&self, query: &SumQuery) -> usize {
+        if !is_large(query) {
+            return self.block_rows;
+        }
+        let (rows, threads) = (self.table.rows(), rayon::current_num_threads());
+        let blocks = threads * rows.div_ceil(threads << 16).max(1);
+        rows.div_ceil(blocks).max(self.block_rows.min(LARGE_SUM_ROWS))
     }
 
     /// Adds up blocks of rows on all threads: each task starts from `start` and adds block after block; `join` adds up two tasks.
@@ -308,16 +349,9 @@ impl MemoryEngine {
         add: impl Fn(&mut S, usize, &[CodedLabel]) + Sync,
         join: impl Fn(S, S) -> S,
     ) -> S {
-        let (rows, threads) = (self.table.rows(), rayon::current_num_threads());
-        // A sum that may be larger than the rows of a block: one a thread, if the products of a block fit 64 bits.
-        let is_large = query.shape().coordinates() > SMALL_SUM;
-        let block_rows = if is_large {
-            rows.div_ceil(threads).clamp(self.block_rows.min(LARGE_SUM_ROWS), 1 << 16)
-        } else {
-            self.block_rows
-        };
+        let block_rows = self.block_rows_of(query);
         let blocks: Vec<_> = self.table.labels().chunks(block_rows).enumerate().collect();
-        let tasks = if is_large { threads } else { TASKS_A_THREAD * threads };
+        let tasks = rayon::current_num_threads() * if is_large(query) { 1 } else { TASKS_A_THREAD };
         let sum_of = |blocks: &[(usize, &[CodedLabel])]| {
             let mut sum = start();
             blocks.iter().for_each(|(block, labels)| add(&mut sum, block * block_rows, labels));
@@ -338,6 +372,10 @@ impl MemoryEngine {
         };
         self.sum_blocks(query, || PartialSum::zero(query), add_block, join)
     }
+}
+
+fn is_large(query: &SumQuery) -> bool {
+    query.shape().coordinates() > SMALL_SUM
 }
 
 /// The places of `each` values a row, block after block of rows; without end where there is nothing to write.
@@ -375,11 +413,18 @@ impl Engine for MemoryEngine {
         let lattice = self.lattice_of(encoding).map_err(|error| lost(Box::new(error)))?;
         // Without room for them they are found again in each pass: what is asked now has been paid for.
         let largest = RunningSum::clip(query).and_then(|clip| lattice.largest_slopes(clip, self.table.labels()).ok());
+        // So, too, in an order of their own.
+        let block_rows = self.block_rows_of(query);
+        let is_by_column = RunningSum::is_by_column(query, lattice.encoding.layout());
+        let by_column = is_by_column.then(|| lattice.by_column(block_rows).ok()).flatten();
         let add = |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| {
             let largest = largest.as_ref().map(|all| &all[first..first + labels.len()]);
+            let by_column = by_column.as_ref().map(|orders| &orders[first / block_rows]);
             match &lattice.packed {
-                Packed::Fine(packed) => sum.add(&lattice.block(packed, first, labels), largest),
-                Packed::Coarse(packed) => sum.add_coarse(&lattice.block(packed, first, labels), largest),
+                Packed::Fine(packed) => sum.add(&lattice.block(packed, first, labels).with(by_column), largest),
+                Packed::Coarse(packed) => {
+                    sum.add_coarse(&lattice.block(packed, first, labels).with(by_column), largest)
+                }
             }
         };
         Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish())

@@ -1,5 +1,6 @@
 //! The exact sum of a query over one block after another: the same integers as core's scalar reference, row after row.
 
+use reticent_core::compact_row::CompactLayout;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot, product_label};
 use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, scores};
 use reticent_core::sum::PartialSum;
@@ -30,6 +31,9 @@ const ROWS_MAX: u64 = 1 << 36;
 
 /// Coordinates of the rows that are written out together where products are asked of rows with wide blocks.
 const EXPANDED_COORDINATES: usize = 1 << 19;
+
+/// Columns whose totals the second-level cache holds, with the weights.
+const CACHED_COLUMNS: usize = 1 << 16;
 
 impl<'a> RunningSum<'a> {
     /// The sum over no rows.
@@ -84,6 +88,14 @@ impl<'a> RunningSum<'a> {
     pub fn clip(query: &SumQuery) -> Option<u32> {
         let Map::ClippedGradient { clip, .. } = *query.shape().map() else { return None };
         Some(clip)
+    }
+
+    /// Whether chosen coordinates are better added up column after column: where the totals of all columns are more than a cache holds.
+    #[must_use]
+    pub(crate) fn is_by_column(query: &SumQuery, layout: &CompactLayout) -> bool {
+        matches!(query.shape().map(), Map::Gradient { .. } | Map::ClippedGradient { .. })
+            && layout.chosen() > 0
+            && layout.columns() > CACHED_COLUMNS
     }
 
     /// Adds rows to a query that is answered from codes and labels: [`Self::is_of_codes`].

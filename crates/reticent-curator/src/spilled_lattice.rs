@@ -93,6 +93,7 @@ impl LatticeRows {
                 has_list: layout.has_list(),
                 columns: &self.chosen_columns,
                 values: &self.chosen,
+                by_column: None,
             },
         }
     }

@@ -3,6 +3,7 @@
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 
+use super::column_order::ColumnPass;
 use super::lanes::{
     self, CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunks_of, group_of, labels_of, paired, steps_of, window,
 };
@@ -43,6 +44,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
         let weights = chunks_of(&self.block.packed_of(self.weights.weights()));
         let mut wide = vec![[0i64; CHUNK]; weights.len()];
         let mut copy = Vec::new();
+        let mut by_column = chosen.by_column.map(|order| ColumnPass::new(order, self.weights.weights()));
         // Several groups at a time, if all stay in the nearest cache: the slopes of one group are a long chain of operations.
         let batch = (BATCH_COORDINATES / (GROUP * columns)).clamp(1, BATCH);
         let (mut products, mut slopes) = ([[0i32; GROUP]; BATCH], [[[0i16; 2]; GROUP / 2]; BATCH]);
@@ -52,7 +54,10 @@ impl<T: Coordinate> GradientPass<'_, T> {
             for (first, products) in groups().zip(&mut products) {
                 *products = dots(&weights, window(features, columns, first, &mut copy), columns);
                 products.iter_mut().for_each(|product| *product *= T::STEPS);
-                chosen.add_dots(first, self.weights.weights(), products);
+                match &by_column {
+                    Some(by_column) => by_column.add_dots(first, products),
+                    None => chosen.add_dots(first, self.weights.weights(), products),
+                }
             }
             for ((first, products), slopes) in groups().zip(&products).zip(&mut slopes) {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
@@ -65,8 +70,14 @@ impl<T: Coordinate> GradientPass<'_, T> {
             for (first, slopes) in groups().zip(&slopes) {
                 let window = window(features, columns, first, &mut copy);
                 accumulate(std::array::from_ref(slopes), window, columns, [&mut wide]);
-                chosen.add_scaled(first, slopes, totals);
+                match &mut by_column {
+                    Some(by_column) => by_column.keep(first, slopes),
+                    None => chosen.add_scaled(first, slopes, totals),
+                }
             }
+        }
+        if let Some(by_column) = by_column {
+            by_column.add_scaled(totals);
         }
         let steps = i64::from(T::STEPS);
         wide.as_flattened_mut().iter_mut().for_each(|total| *total *= steps);

@@ -10,9 +10,11 @@ use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::GeneratedRow;
 use reticent_testkit::reveal;
 
@@ -225,6 +227,56 @@ proptest! {
                 let found = reveal(scratch.exact_sum(&query).expect("the disk works"));
                 prop_assert_eq!(&found, &expected, "{:?}", query.shape().map());
             }
+        }
+    }
+}
+
+/// So many columns that coordinates are added up column after column, in several blocks of rows. Rows of each block differ.
+#[test]
+fn sums_over_very_many_columns_are_those_of_their_rows() {
+    const BUCKETS: u32 = 65_535;
+    let schema = Schema::from_text(&format!(
+        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+         [features]\nx = {{ bounds = [0, 1] }}\none = {{ hash_buckets = {BUCKETS} }}\nother = {{ hash_buckets = 9000 }}\n"
+    ))
+    .expect("legal");
+    let coding = Coding::of(&schema);
+    let columns = coding.columns().len();
+    let scale = (0..columns).map(|column| 0.5 + (column % 7) as f64).collect();
+    let encoding = Arc::new(Encoding::new(coding.clone(), vec![0.0; columns], scale, NormRule::Clip(4.0)));
+    let weights: Vec<f64> = (0..columns).map(|column| (column % 13) as f64 - 6.0).collect();
+    let cells = |row: u32| {
+        let (one, other) = (row * row * 31 % BUCKETS, row * 7 % 9000);
+        let cells = [Cell::Number(f64::from(row % 10) / 10.0), Cell::Category(one), Cell::Category(other)];
+        (cells, if row % 11 == 5 { Label::Unusable } else { Label::Class((row / 3 % 2) as u16) })
+    };
+    let kinds = 90;
+    let rows = 9 * kinds;
+    let mut table = CodedTable::empty(&schema);
+    (0..rows).for_each(|row| {
+        let (cells, label) = cells(row / 9);
+        table.push(&cells, label);
+    });
+    let engine = MemoryEngine::new(table);
+    let two_sided = Map::Gradient { loss: Loss::TwoSidedExponential, columns: columns as u32 };
+    let clipped = Map::ClippedGradient { columns: columns as u32, clip: 1 << 22 };
+    let (mut codes, mut features) = (vec![0; coding.codes()], vec![0; columns]);
+    for map in [two_sided.clone(), clipped, two_sided] {
+        let query = query(map, &encoding, &weights);
+        let mut expected = PartialSum::zero(&query);
+        for row in 0..kinds {
+            let (cells, label) = cells(row);
+            coding.encode_cells(&cells, &mut codes);
+            let step = encoding.encode_codes(&codes, &mut vec![0.0; columns], &mut features);
+            let label = if let Label::Class(class) = label { class as i16 } else { UNUSABLE_LABEL };
+            expected.add_row(&query, LatticeRow { features: &features, step }, label);
+        }
+        let expected: Vec<i128> = reveal(expected).into_iter().map(|total| 9 * total).collect();
+        assert!(expected.iter().filter(|total| **total != 0).count() > 100, "rows count");
+        for threads in 1..4 {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            let found = pool.install(|| reveal(engine.exact_sum(&query).expect("in memory")));
+            assert!(found == expected, "{threads} threads, {:?}", query.shape().map());
         }
     }
 }

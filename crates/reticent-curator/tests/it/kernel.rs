@@ -8,7 +8,7 @@ use reticent_core::query::Loss;
 use reticent_core::schema::Schema;
 use reticent_core::slope::{bounded_softmax_slopes, slope, softmax_slopes};
 use reticent_curator::kernel::{
-    Coordinate, FLUSH_ROWS, GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products,
+    ColumnOrder, Coordinate, FLUSH_ROWS, GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products,
     add_softmax_gradient, find_largest_slopes,
 };
 use reticent_curator::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
@@ -93,6 +93,7 @@ impl Rows {
                 has_list: layout.has_list(),
                 columns: &self.chosen_columns,
                 values: &self.chosen,
+                by_column: None,
             },
         }
     }
@@ -172,21 +173,27 @@ fn gradient_by_reference(rows: &Rows, weights: &PassWeights, loss: Loss, clip: O
     expected
 }
 
-/// By each set of instructions, on top of 7 in each place.
+/// By each set of instructions and in both orders of the chosen coordinates, on top of 7 in each place.
 fn gradients<T: Coordinate>(
     block: &CompactBlock<'_, T>,
     weights: &PassWeights,
     loss: Loss,
     clip: Option<u32>,
 ) -> Vec<(Instructions, Vec<i64>)> {
-    let found = Instructions::available().into_iter().map(|instructions| {
+    let order = ColumnOrder::of(&block.chosen, block.layout.columns()).expect("few rows");
+    let both = [None, Some(&order)].into_iter().map(|by_column| {
+        let chosen = ChosenCoordinates { by_column, ..block.chosen };
+        CompactBlock { chosen, ..*block }
+    });
+    let of_all = both.flat_map(|block| Instructions::available().into_iter().map(move |one| (block, one)));
+    let found = of_all.map(|(block, instructions)| {
         let largest = clip.map(|clip| {
             let mut largest = vec![0; block.rows()];
-            find_largest_slopes(instructions, clip, block, &mut largest);
+            find_largest_slopes(instructions, clip, &block, &mut largest);
             largest
         });
         let mut found = vec![7i64; weights.weights().len()];
-        add_gradient(instructions, GradientRule { loss, largest: largest.as_deref() }, weights, block, &mut found);
+        add_gradient(instructions, GradientRule { loss, largest: largest.as_deref() }, weights, &block, &mut found);
         (instructions, found)
     });
     found.collect()
@@ -304,7 +311,7 @@ fn full_scale_rows_do_not_overflow_a_lane() {
             features[place..].iter_mut().step_by(columns).for_each(|feature| *feature = row_sign * 32767);
             let labels = vec![i16::from(slope_sign < 0); rows];
             let packed = LatticeBlock { columns, features: &features, steps: Steps::Common(1.0), labels: &labels };
-            let chosen = ChosenCoordinates { per_row: 0, has_list: false, columns: &[], values: &[] };
+            let chosen = ChosenCoordinates { per_row: 0, has_list: false, columns: &[], values: &[], by_column: None };
             let block = CompactBlock { layout: encoding.layout(), packed, chosen };
             let rule = GradientRule { loss: Loss::Logistic, largest: None };
             for instructions in Instructions::available() {
