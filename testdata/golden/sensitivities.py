@@ -46,6 +46,7 @@ CASES = {
     "class count": CELL,
     "score histogram": CELL,
     "correct count": ([2 * COUNT**2] * 3, None),
+    "excess hits": ([COUNT**2 * 5 // 4, COUNT**2 * 17 // 4, COUNT**2 * 5 // 4], None),
     "log loss": ([(4 * COUNT) ** 2] * 3, None),
     "squared error": ([4 * COUNT**2, 7 * COUNT**2, 7 * COUNT**2], None),
     "marginals, 2 classes": (marginals(1, 2, 3), None),

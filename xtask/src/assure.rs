@@ -125,13 +125,14 @@ struct Audit {
     least_share: f64,
 }
 
-const AUDITS: [Audit; 13] = [
+const AUDITS: [Audit; 14] = [
     Audit { line: "audit --method gram --scaling bounds --mu 1", runs: [2000, 20000], least_share: 0.85 },
     Audit { line: "audit --method walr --rows 30 --mu 1", runs: [2000, 20000], least_share: 0.85 },
     Audit { line: "audit --method noisy-gd --passes 10 --mu 1", runs: [2000, 20000], least_share: 0.85 },
     Audit { line: "audit --method noisy-gd-lecture --passes 10 --mu 1", runs: [2000, 20000], least_share: 0.85 },
     Audit { line: "audit --method noisy-gd-slides --passes 10 --mu 1", runs: [2000, 20000], least_share: 0.85 },
     Audit { line: "audit --method functional --noise gaussian --mu 1", runs: [2000, 20000], least_share: 0.85 },
+    Audit { line: "audit --method functional --mu 1", runs: [500, 20000], least_share: 0.0 },
     Audit { line: "audit --method output-perturbation --mu 1", runs: [2000, 20000], least_share: 0.85 },
     Audit { line: "audit --method objective-perturbation --l2 100 --mu 1", runs: [2000, 20000], least_share: 0.85 },
     Audit { line: "audit --method objective-perturbation --mu 1", runs: [500, 20000], least_share: 0.0 },

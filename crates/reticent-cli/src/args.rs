@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use reticent_core::adjacency::Relation;
 use reticent_core::units::{Delta, Epsilon, Mu};
 use reticent_curator::memory_ceiling::MemoryCeiling;
@@ -182,6 +182,8 @@ pub(crate) struct PredictArguments {
 }
 
 #[derive(Args)]
+// Both ways are named when neither is chosen: whoever has private rows must not be led to declare them public.
+#[command(group = ArgGroup::new("protection").args(["epsilon", "public"]).required(true))]
 #[command(after_help = "\
 Examples:
   reticent evaluate --model model.json --data open-test-set.csv --public --json
@@ -193,10 +195,10 @@ pub(crate) struct EvaluateArguments {
     /// Table with the model's features and its target
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
-    /// Declare the rows public: exact figures, no protection
-    #[arg(long, conflicts_with_all = ["epsilon", "delta", "ledger", "memory"], required_unless_present = "epsilon")]
+    /// Declare that the rows need no protection: exact figures, nothing charged
+    #[arg(long, conflicts_with_all = ["delta", "ledger", "memory"])]
     pub(crate) public: bool,
-    /// Privacy loss bound of the evaluation
+    /// Protect the rows with this privacy loss bound: noisy figures, charged to the ledger
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) epsilon: Option<Epsilon>,
     /// Failure probability; default: the ledger's, else the model's
@@ -240,9 +242,10 @@ pub(crate) struct AuditArguments {
 
 /// What is claimed, and how hard an audit tries to refute it.
 #[derive(Args)]
+#[command(group = ArgGroup::new("budget").args(["mu", "epsilon"]).required(true))]
 pub(crate) struct TrialArguments {
     /// Budget of one fit as mu of Gaussian differential privacy; bounds are tightest near 1
-    #[arg(long, allow_negative_numbers = true, conflicts_with = "epsilon", required_unless_present = "epsilon")]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) mu: Option<Mu>,
     /// Budget of one fit as epsilon
     #[arg(long, allow_negative_numbers = true)]

@@ -6,6 +6,7 @@ mod evaluate;
 mod fit;
 mod fit_public;
 mod ledger;
+mod ledger_place;
 mod party;
 mod plan;
 mod predict;
@@ -14,7 +15,7 @@ mod show;
 mod storage;
 mod walr;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
@@ -22,6 +23,7 @@ use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
 use reticent_fit::model::{MODEL_BYTES_MAX, Model};
 
+use self::ledger_place::LedgerPlace;
 use self::storage::StoredRows;
 use crate::args::{Command, StorageArguments};
 use crate::failure::Failure;
@@ -68,32 +70,19 @@ fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Fail
     Ok(table)
 }
 
-/// Reads the private rows, and opens the ledger that pays for them: the one that was named, or one beside the data file.
+/// Reads the private rows, and opens the ledger that pays for them.
 ///
 /// A named ledger is opened first, because it may be missing; only a table that can be read gets a ledger beside it.
 fn read_with_ledger(
     data: &Path,
     schema: &Schema,
-    named: Option<&Path>,
+    place: &LedgerPlace,
     storage: &StorageArguments,
 ) -> Result<(StoredRows, LedgerFile), Failure> {
     let source = open_private(data, schema)?;
-    let named = named.map(LedgerFile::open).transpose()?;
+    let named = place.open_named()?;
     let rows = StoredRows::read(source, schema, storage)?;
-    let ledger = match named {
-        Some(ledger) => ledger,
-        None => LedgerFile::open_or_create(&ledger_beside(data), &[schema.relation()].into())?,
-    };
-    Ok((rows, ledger))
-}
-
-/// A link to a table shares the ledger of the table itself.
-fn ledger_beside(data: &Path) -> PathBuf {
-    let table =
-        if data.is_symlink() { data.canonicalize().unwrap_or_else(|_| data.to_owned()) } else { data.to_owned() };
-    let mut name = table.into_os_string();
-    name.push(".ledger");
-    PathBuf::from(name)
+    Ok((rows, place.or_beside(named, schema.relation())?))
 }
 
 /// How the owner's ledger names a table: the file's name without its folder.

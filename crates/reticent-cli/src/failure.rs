@@ -92,9 +92,7 @@ impl From<SpillError> for Failure {
 
 impl From<LedgerFileError> for Failure {
     fn from(error: LedgerFileError) -> Self {
-        if matches!(error, LedgerFileError::BudgetIsSet { .. }) {
-            Self::Refused(error.to_string())
-        } else if matches!(error, LedgerFileError::NothingPromised { .. } | LedgerFileError::IllegalRelation { .. }) {
+        if matches!(error, LedgerFileError::NothingPromised { .. } | LedgerFileError::IllegalRelation { .. }) {
             Self::usage(error)
         } else {
             Self::InputOutput(error.to_string())

@@ -124,8 +124,18 @@ pub(crate) fn print_or_rescue(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Whether two paths name one file.
-pub(crate) fn same(one: &Path, other: &Path) -> bool {
+/// Whether two paths lead to one file: by the same name, by links, or by names of one inode.
+pub(crate) fn is_one_file(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) {
+        use std::os::unix::fs::MetadataExt;
+        return (one.dev(), one.ino()) == (other.dev(), other.ino());
+    }
+    same(one, other)
+}
+
+/// Whether two paths are one place, in which one file would replace the other.
+fn same(one: &Path, other: &Path) -> bool {
     resolve(one) == resolve(other)
 }
 

@@ -8,7 +8,7 @@
 use crate::encoding::{CODE_MAX, LATTICE_NORM_MAX, LatticeRow, SlotKind, norm_square};
 use crate::pass_weights::PassWeights;
 use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, scores};
-use crate::slope::{bounded_softmax_slopes, sigmoid, slope, softmax_slopes};
+use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};
 
 /// Label of a row as stored: a class index, or a number with the target's bounds mapped onto `-32767..=32767`, or
 /// [`UNUSABLE_LABEL`].
@@ -56,7 +56,11 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             add_products(totals, row.features, label, [diagonal, off_diagonal, cross, square].map(i64::from));
         }
         Map::ClassCount { .. } => add_scored(query, &[], row.step, label, totals),
-        Map::CorrectCount { .. } | Map::LogLoss { .. } | Map::ScoreHistogram { .. } | Map::SquaredError => {
+        Map::CorrectCount { .. }
+        | Map::ExcessHits { .. }
+        | Map::LogLoss { .. }
+        | Map::ScoreHistogram { .. }
+        | Map::SquaredError => {
             let of_score = weights.weights().chunks_exact(row.features.len());
             let dots: Vec<i64> = of_score.map(|weights| dot(weights, row.features)).collect();
             add_scored(query, &dots, row.step, label, totals);
@@ -90,6 +94,19 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
                 if scores(classes) == 1 { usize::from(score(0) > 0.0) } else { largest_place(&all_scores()) };
             totals[0] += i128::from(COUNT_STEP);
             totals[1] += i128::from(COUNT_STEP) * i128::from(predicted == class);
+        }
+        Map::ExcessHits { classes } => {
+            let Some(class) = class_of(label, classes) else { return };
+            let outputs = scores(classes);
+            let rises: Vec<i64> = (0..outputs).map(|output| dots[outputs + output] - dots[output]).collect();
+            let rising = if let [rise] = rises[..] { usize::from(rise > 0) } else { largest_place(&rises) };
+            let scores = all_scores();
+            let (first, second) = scores.split_at(outputs);
+            let steps = |scores: &[f32]| (f64::from(probability(scores, rising)) * COUNT_STEP as f64) as i64;
+            let before = steps(first).clamp(0, COUNT_STEP);
+            let gain = (steps(second) - before).clamp(0, COUNT_STEP - before);
+            totals[0] += i128::from(COUNT_STEP * i64::from(rising == class) - before);
+            totals[1] += i128::from(gain / 2);
         }
         Map::LogLoss { classes } => {
             let Some(class) = class_of(label, classes) else { return };
@@ -370,14 +387,24 @@ pub fn scale_score(dot: i64, weights: &PassWeights, row_step: f32) -> f32 {
 }
 
 /// The first place of the largest score.
-fn largest_place(scores: &[f32]) -> usize {
+fn largest_place<T: PartialOrd>(values: &[T]) -> usize {
     let mut place = 0;
-    for (other, score) in scores.iter().enumerate() {
-        if *score > scores[place] {
+    for (other, value) in values.iter().enumerate() {
+        if *value > values[place] {
             place = other;
         }
     }
     place
+}
+
+/// Probability of a class by its scores: of two classes one score, that of class 1.
+fn probability(scores: &[f32], class: usize) -> f32 {
+    if let [z] = *scores {
+        return sigmoid(if class == 1 { z } else { -z });
+    }
+    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
+    let total: f32 = scores.iter().map(|score| exp(score - largest)).sum();
+    exp(scores[class] - largest) / total
 }
 
 /// `ln sum e^(z_k) - z_class`.

@@ -6,19 +6,20 @@
 //! to both sides; features are not protected.
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::adjacency::Relation;
+use crate::adjacency::{PrivacyUnit, Relation};
 use crate::contribution::CodedLabel;
-use crate::ledger::PlannedRelease;
+use crate::ledger::{Budget, PlannedRelease};
 use crate::public_matrix::PublicMatrix;
 use crate::query::Map;
 use crate::schema::TargetKind;
-use crate::units::{Delta, Epsilon, NoiseDistribution};
+use crate::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
 /// Event ids with one row of integers each, in the order of whoever made the list: public, and checked when it is made.
 pub struct WeightList {
@@ -163,7 +164,7 @@ pub struct LabelRelease {
     pub format: String,
     /// [`LABEL_RELEASE_VERSION`].
     pub version: u32,
-    /// What is not protected, for whoever reads the file.
+    /// What is not protected, for whoever opens the file: [`NOT_PROTECTED`]. Programs say it themselves, not as the sender has it.
     pub not_protected: String,
     /// Whose labels are protected.
     pub relation: Relation,
@@ -189,10 +190,17 @@ pub struct LabelRelease {
     pub integers: Vec<String>,
 }
 
+/// What every answer says about features.
+pub const NOT_PROTECTED: &str =
+    "features, event ids and the number of rows are NOT protected: only labels are, and only against whoever asks";
+
 /// [`LabelRelease::format`].
 pub const LABEL_RELEASE_FORMAT: &str = "reticent-label-release";
 /// [`LabelRelease::version`] that this software writes and reads.
 pub const LABEL_RELEASE_VERSION: u32 = 1;
+
+/// One part of that many of a budget: the sender's machine may have rounded its `mu²` otherwise, by a part in 10^11.
+const CLAIM_SLACK: NonZeroU32 = NonZeroU32::new(1_000_000_000).expect("not zero");
 
 /// A release file that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -200,9 +208,12 @@ pub enum LabelReleaseError {
     /// Another kind or version of document.
     #[error("this is not a release of labels of version {LABEL_RELEASE_VERSION}; `reticent walr measure` writes one")]
     Format,
-    /// Integers that are missing, too many or no integers.
+    /// Integers that are missing, too many or no integers; noise that is not what the claim asks for.
     #[error("the release contradicts itself: {0}")]
     Inconsistent(&'static str),
+    /// A text that could change what a terminal shows.
+    #[error("the release has a control character in a name, and `reticent walr measure` writes none; ask for it again")]
+    ControlCharacter,
     /// It answers another question.
     #[error(
         "the release answers another question: it does not belong to these weights; use the weights that were measured"
@@ -219,6 +230,9 @@ impl LabelRelease {
         if self.format != LABEL_RELEASE_FORMAT || self.version != LABEL_RELEASE_VERSION {
             return Err(LabelReleaseError::Format);
         }
+        if self.names().any(|name| name.chars().any(char::is_control)) {
+            return Err(LabelReleaseError::ControlCharacter);
+        }
         let Map::MatrixProduct { .. } = self.planned.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
@@ -227,6 +241,9 @@ impl LabelRelease {
         }
         if self.planned.price_up(&self.relation).is_none() {
             return Err(LabelReleaseError::Inconsistent("its question has no finite price under its relation"));
+        }
+        if !self.noise_is_as_claimed() {
+            return Err(LabelReleaseError::Inconsistent("its noise is not that of its epsilon and delta"));
         }
         let name = canonical_name(list, &self.label_set, &self.schema, self.unmatched, &self.relation, &self.planned);
         if name != self.query {
@@ -240,6 +257,29 @@ impl LabelRelease {
         values.map_err(|_| LabelReleaseError::Inconsistent("one of its numbers is not an integer"))
     }
 
+    /// The texts that the reader's certificate repeats.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let unit = match &self.relation.unit {
+            PrivacyUnit::Row => None,
+            PrivacyUnit::Column { column, rows_max: _ } => Some(column.as_str()),
+        };
+        [self.label_set.as_str(), &self.schema, &self.planned.purpose].into_iter().chain(unit)
+    }
+
+    /// Whether the noise is the least whose price epsilon and delta allow, up to [`CLAIM_SLACK`].
+    fn noise_is_as_claimed(&self) -> bool {
+        let budget = Budget { epsilon: self.epsilon, delta: self.delta }.mu_squared_down();
+        let slack = budget.fraction_down(1, CLAIM_SLACK);
+        let is_within = |scale: u64, budget: MuSquared| {
+            let planned =
+                NoiseScale::new(scale).map(|noise_scale| PlannedRelease { noise_scale, ..self.planned.clone() });
+            planned.ok().and_then(|planned| planned.price_up(&self.relation)).is_some_and(|price| price <= budget)
+        };
+        let scale = self.planned.noise_scale.get();
+        let (most, least) = (budget.checked_add(slack).unwrap_or(MuSquared::MAX), budget.checked_sub(slack));
+        is_within(scale, most) && !least.is_some_and(|least| is_within(scale - 1, least))
+    }
+
     /// Standard deviation of the noise of one integer.
     #[must_use]
     pub fn noise_standard_deviation(&self) -> f64 {
@@ -250,9 +290,10 @@ impl LabelRelease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adjacency::{Adjacency, PrivacyUnit};
+    use crate::account::gdp;
+    use crate::adjacency::Adjacency;
     use crate::query::{ProductTarget, QueryShape};
-    use crate::units::NoiseScale;
+    use crate::units::Mu;
 
     fn list(ids: &[&str], values: &[i32]) -> Result<WeightList, WeightListError> {
         let ids = ids.iter().map(|id| id.as_bytes().into()).collect();
@@ -314,13 +355,21 @@ mod tests {
         assert_eq!(**list.matrix(), PublicMatrix::new(1, vec![7, -9]).expect("short rows"));
     }
 
+    /// An epsilon at delta 1e-6 for which this noise is asked for.
+    fn claimed(planned: &PlannedRelease, relation: &Relation) -> Epsilon {
+        // A little more: the price rounds up, and the budget of an epsilon down.
+        let mu = (planned.price_up(relation).expect("finite").mu_up() * (1.0 + 1e-8)).max(1e-30);
+        let epsilon = gdp::epsilon_up(Mu::new(mu).expect("positive"), Delta::new(1e-6).expect("legal"));
+        Epsilon::new(epsilon.clamp(f64::MIN_POSITIVE, f64::MAX)).expect("positive")
+    }
+
     fn release(list: &WeightList, planned: PlannedRelease, integers: &[&str]) -> LabelRelease {
         let relation = Relation { unit: planned.shape.unit().clone(), adjacency: Adjacency::Label };
         LabelRelease {
             format: LABEL_RELEASE_FORMAT.to_owned(),
             version: LABEL_RELEASE_VERSION,
-            not_protected: String::new(),
-            epsilon: Epsilon::new(1.0).expect("legal"),
+            not_protected: NOT_PROTECTED.to_owned(),
+            epsilon: claimed(&planned, &relation),
             delta: Delta::new(1e-6).expect("legal"),
             query: canonical_name(list, "set", "schema", 0, &relation, &planned),
             relation,
@@ -360,6 +409,78 @@ mod tests {
             with(&|release| release.planned.shape = of_table.clone()),
             LabelReleaseError::Inconsistent(_)
         ));
+    }
+
+    #[test]
+    fn a_claim_that_is_not_that_of_the_noise_is_refused() {
+        let list = list(&["a", "b"], &[3, 4]).expect("unique");
+        // Of a large scale, so that it tells budgets apart that lie close together.
+        let released = release(&list, planned(1, 1 << 40, 1 << 21, 2), &["5"]);
+        let with = |change: &dyn Fn(&mut LabelRelease)| {
+            let mut release = released.clone();
+            change(&mut release);
+            release.values_for(&list)
+        };
+        assert_eq!(with(&|_| {}), Ok(vec![5.0]));
+        let contradiction = Err(LabelReleaseError::Inconsistent("its noise is not that of its epsilon and delta"));
+        for factor in [0.5, 0.999, 1.001, 2.0] {
+            let epsilon = Epsilon::new(released.epsilon.get() * factor).expect("legal");
+            assert_eq!(with(&|release| release.epsilon = epsilon), contradiction, "{factor}");
+            let delta = Delta::new(released.delta.get() * factor).expect("legal");
+            assert_eq!(with(&|release| release.delta = delta), contradiction, "{factor}");
+            // Noise that was changed together with the name of the question.
+            let scale = (released.planned.noise_scale.get() as f64 * factor) as u64;
+            let renamed = with(&|release| {
+                release.planned.noise_scale = NoiseScale::new(scale).expect("legal");
+                release.query = canonical_name(&list, "set", "schema", 0, &release.relation, &release.planned);
+            });
+            assert_eq!(renamed, contradiction, "{factor}");
+        }
+    }
+
+    /// From one step of noise to nearly `2^60`, and with the rounding of another machine.
+    #[test]
+    fn the_least_noise_of_a_claim_is_never_refused() {
+        let list = list(&["a", "b"], &[3, 4]).expect("unique");
+        let mut tried = 0;
+        for epsilon in [1e-9, 1e-4, 0.1, 1.0, 3.7, 30.0, 1e4, 1e12].map(|epsilon| Epsilon::new(epsilon).expect("legal"))
+        {
+            for delta in [1e-300, 1e-30, 1e-6, 0.1, 0.9].map(|delta| Delta::new(delta).expect("legal")) {
+                let budget = Budget { epsilon, delta }.mu_squared_down();
+                let rounding = budget.fraction_down(1, NonZeroU32::new(2_000_000_000).expect("not zero"));
+                let budgets = [budget.checked_sub(rounding), Some(budget), budget.checked_add(rounding)];
+                for square in [0, 1, 16, 12_345, 1 << 40] {
+                    let mut planned = planned(1, square, 1, 2);
+                    let relation = Relation { unit: planned.shape.unit().clone(), adjacency: Adjacency::Label };
+                    let sensitivity = planned.shape.sensitivity(&relation).expect("finite");
+                    for budget in budgets.into_iter().flatten() {
+                        let Some(scale) = NoiseScale::smallest_within(sensitivity, budget) else { continue };
+                        planned.noise_scale = scale;
+                        let released = LabelRelease { epsilon, delta, ..release(&list, planned.clone(), &["1"]) };
+                        assert_eq!(released.values_for(&list), Ok(vec![1.0]), "{epsilon} {delta:?} {square} {scale:?}");
+                        tried += 1;
+                    }
+                }
+            }
+        }
+        assert!(tried > 300, "{tried}");
+    }
+
+    #[test]
+    fn a_release_with_a_control_character_in_a_name_is_refused() {
+        let list = list(&["a", "b"], &[3, 4]).expect("unique");
+        let released = release(&list, planned(1, 16, 7, 2), &["-12"]);
+        let changes: [&dyn Fn(&mut LabelRelease); 4] = [
+            &|release| release.label_set.push('\u{1b}'),
+            &|release| release.schema.push('\n'),
+            &|release| release.planned.purpose.push('\u{9b}'),
+            &|release| release.relation.unit = PrivacyUnit::Column { column: "\r".to_owned(), rows_max: 2 },
+        ];
+        for (place, change) in changes.iter().enumerate() {
+            let mut release = released.clone();
+            change(&mut release);
+            assert_eq!(release.values_for(&list), Err(LabelReleaseError::ControlCharacter), "case {place}");
+        }
     }
 
     #[test]

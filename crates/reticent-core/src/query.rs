@@ -219,6 +219,13 @@ pub enum Map {
         /// Classes: two have one score, more have one each.
         classes: u32,
     },
+    /// How often a second model is right beyond what a first one expects: two coordinates in steps of [`COUNT_STEP`]. With `h` the class
+    /// whose score rises most from the first model to the second and `p`, `q` the probabilities by both: `[y = h] - p_h`, and half
+    /// of `q_h - p_h`.
+    ExcessHits {
+        /// Classes: two have one score a model, more have one each.
+        classes: u32,
+    },
     /// Log loss capped at [`LOG_LOSS_CAP`], in steps of [`LOG_LOSS_STEP`]: one coordinate.
     LogLoss {
         /// Classes: two have one score, more have one each.
@@ -260,6 +267,7 @@ impl Map {
             }
             Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
             Self::CorrectCount { classes } | Self::LogLoss { classes } => scores(classes) * encoded,
+            Self::ExcessHits { classes } => 2 * scores(classes) * encoded,
         }
     }
 }
@@ -362,6 +370,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         | Map::SoftmaxGradient { classes, .. }
         | Map::BoundedSoftmaxGradient { classes, .. }
         | Map::CorrectCount { classes }
+        | Map::ExcessHits { classes }
         | Map::LogLoss { classes }
             if classes < 2 =>
         {
@@ -398,6 +407,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         | Map::SoftmaxGradient { .. }
         | Map::BoundedSoftmaxGradient { .. }
         | Map::CorrectCount { .. }
+        | Map::ExcessHits { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => Ok(()),
@@ -422,7 +432,7 @@ fn marginal_counts(coding: &Coding) -> [u32; 3] {
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
         Map::LogLoss { .. } => 1,
-        Map::CorrectCount { .. } => 2,
+        Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
         Map::SquaredError => 4,
         Map::ClassCount { classes } => u64::from(classes),
         Map::Marginals { classes, numeric, categories, .. } => {
@@ -509,6 +519,7 @@ impl SumQuery {
             Map::Minimum(_) => return Err(QueryError::Range("a sum")),
             Map::ClassCount { .. }
             | Map::CorrectCount { .. }
+            | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => encoded,
@@ -546,6 +557,7 @@ impl SumQuery {
             | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::CorrectCount { .. }
+            | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::Minimum(_)
@@ -603,6 +615,7 @@ impl SumQuery {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::CorrectCount { .. }
+            | Map::ExcessHits { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
             Map::LogLoss { .. } => 1.0 / LOG_LOSS_STEP as f64,

@@ -12,8 +12,8 @@ use reticent_core::record::RawValue;
 use reticent_core::schema::{BOUND_MAX, MISSING_DEFAULT, OTHER, toml_key, toml_list, toml_string};
 
 use crate::source::{
-    ColumnNames, CsvTable, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable, ValueClass,
-    WantedColumn, is_number,
+    ColumnNames, CsvTable, NamedIn, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable,
+    ValueClass, WantedColumn, is_number,
 };
 
 /// What is known about a file before a schema is drafted from it.
@@ -41,7 +41,8 @@ pub fn draft_schema(path: &Path, options: &DraftOptions) -> Result<String, Sourc
         UnboundTable::Parquet(table) => draft_of_parquet(*table, options)?,
     };
     if let Some(target) = &options.target {
-        let wanted = WantedColumn { name: target, role: Role::Word, needed_by: "was named as the target" };
+        let needed_by = "was named as the target";
+        let wanted = WantedColumn { name: target, role: Role::Word, needed_by, named_in: NamedIn::TargetFlag };
         ColumnNames { path, names: &draft.names, may_be_quoted: true }.resolve(&[wanted])?;
     }
     Ok(draft.text(path, options))
@@ -131,7 +132,10 @@ fn draft_of_parquet(mut table: ParquetTable, options: &DraftOptions) -> Result<D
             roles.iter().enumerate().filter_map(|(column, role)| Some((column, (*role)?))).collect();
         let wanted: Vec<WantedColumn<'_>> = read
             .iter()
-            .map(|(column, role)| WantedColumn { name: &names[*column], role: *role, needed_by: "is drafted" })
+            .map(|(column, role)| {
+                let name = &names[*column];
+                WantedColumn { name, role: *role, needed_by: "is drafted", named_in: NamedIn::Schema }
+            })
             .collect();
         let places: Vec<usize> = read.iter().map(|(column, _)| *column).collect();
         table.project(&wanted, &places)?;

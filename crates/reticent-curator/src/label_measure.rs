@@ -12,7 +12,7 @@ use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::label_query::{
-    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, WeightList, canonical_name,
+    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, WeightList, canonical_name,
 };
 use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
 use reticent_core::query::{Map, ProductTarget, QueryError, QueryShape, SumQuery};
@@ -25,10 +25,6 @@ use crate::label_engine::LabelEngine;
 use crate::ledger_file::{LedgerFile, LedgerFileError};
 use crate::source::{Need, SourceError, TableSource};
 use crate::table::code_label;
-
-/// What every answer says about features.
-pub const NOT_PROTECTED: &str =
-    "features, event ids and the number of rows are NOT protected: only labels are, and only against whoever asks";
 
 /// The label holder's own terms: none of them comes from the weights file.
 #[derive(Clone, Copy, Debug)]

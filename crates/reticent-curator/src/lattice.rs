@@ -129,6 +129,8 @@ impl<'a, T> CompactBlock<'a, T> {
         assert_eq!(self.chosen.per_row, self.layout.chosen(), "a block of the layout");
         assert_eq!(self.chosen.columns.len(), self.rows() * self.chosen.per_row, "the same number of each row");
         assert_eq!(self.chosen.values.len(), self.chosen.columns.len(), "one column a coordinate");
+        let is_of_block = |order: &ColumnOrder| order.is_of(self.rows(), self.layout.columns());
+        assert!(self.chosen.by_column.is_none_or(is_of_block), "the order of another block");
     }
 
     /// The same, with its chosen coordinates in a second order.

@@ -278,6 +278,11 @@ impl MemoryEngine {
         if !latest.is_of(encoding) {
             let room = latest.take().for_rows(self.table.rows(), encoding)?;
             *latest = Latest::Room(room);
+            if RunningSum::has_many_columns(encoding.layout()) {
+                // A column, a row and a value for each: seen to fit, and given back until then.
+                let coordinates = self.table.rows().checked_mul(encoding.layout().chosen()).ok_or(OutOfMemory)?;
+                drop(zeros::<u64>(coordinates)?);
+            }
         }
         Ok(())
     }

@@ -576,6 +576,7 @@ impl Engine for PartyVotes {
             | Map::Gram { .. }
             | Map::Minimum(_)
             | Map::CorrectCount { .. }
+            | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => Err(other()),

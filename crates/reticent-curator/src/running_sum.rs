@@ -59,6 +59,7 @@ impl<'a> RunningSum<'a> {
             }
             Map::ScoreHistogram { .. } | Map::SquaredError => self.add_scored(1, block),
             Map::CorrectCount { classes } | Map::LogLoss { classes } => self.add_scored(scores(classes), block),
+            Map::ExcessHits { classes } => self.add_scored(2 * scores(classes), block),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::MatrixProduct { .. }
@@ -94,8 +95,12 @@ impl<'a> RunningSum<'a> {
     #[must_use]
     pub(crate) fn is_by_column(query: &SumQuery, layout: &CompactLayout) -> bool {
         matches!(query.shape().map(), Map::Gradient { .. } | Map::ClippedGradient { .. })
-            && layout.chosen() > 0
-            && layout.columns() > CACHED_COLUMNS
+            && Self::has_many_columns(layout)
+    }
+
+    /// Whether that is so for a table with chosen coordinates.
+    pub(crate) fn has_many_columns(layout: &CompactLayout) -> bool {
+        layout.chosen() > 0 && layout.columns() > CACHED_COLUMNS
     }
 
     /// Adds rows to a query that is answered from codes and labels: [`Self::is_of_codes`].

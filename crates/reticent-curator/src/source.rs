@@ -44,7 +44,7 @@ use self::column_threads::code_columns;
 pub(crate) use self::compression::ByteStream;
 use self::compression::Opened;
 pub(crate) use self::csv::CsvTable;
-pub use self::error::SourceError;
+pub use self::error::{NamedIn, SourceError};
 use self::libsvm::LibsvmTable;
 pub(crate) use self::parquet::{ParquetTable, ValueClass};
 use self::row_coder::RowCoder;
@@ -104,7 +104,7 @@ impl TableSource {
     pub fn open_with_ids(path: &Path, schema: &Schema, need: Need, id_column: &str) -> Result<Self, SourceError> {
         let mut wanted = wanted_columns(schema, need);
         let needed_by = "--id names as the event id";
-        wanted.push(WantedColumn { name: id_column, role: Role::Key, needed_by });
+        wanted.push(WantedColumn { name: id_column, role: Role::Key, needed_by, named_in: NamedIn::IdFlag });
         Self::open_wanted(path, schema, need, wanted, true)
     }
 
@@ -336,6 +336,7 @@ pub(crate) struct WantedColumn<'s> {
     pub(crate) name: &'s str,
     pub(crate) role: Role,
     pub(crate) needed_by: &'static str,
+    pub(crate) named_in: NamedIn,
 }
 
 /// The columns of a file, to find others among.
@@ -371,6 +372,7 @@ impl ColumnNames<'_> {
             path: self.path.to_owned(),
             column: wanted.name.to_owned(),
             needed_by: wanted.needed_by,
+            named_in: wanted.named_in,
             nearest: nearest_name(wanted.name, names.iter().map(String::as_str)).map(str::to_owned),
             columns: names.to_vec(),
         }
@@ -501,6 +503,7 @@ fn needed_features(schema: &Schema, need: Need) -> &[Feature] {
 
 /// Features in order, then the target, then the unit's column: the slots of a row.
 fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
+    let named_in = NamedIn::Schema;
     let features = needed_features(schema, need);
     let mut wanted = Vec::with_capacity(features.len() + 2);
     for feature in features {
@@ -509,19 +512,19 @@ fn wanted_columns(schema: &Schema, need: Need) -> Vec<WantedColumn<'_>> {
             FeatureKind::Categorical { .. } => (Role::Word, "the schema lists as a feature with categories"),
             FeatureKind::Hashed { .. } => (Role::Word, "the schema lists as a hashed feature"),
         };
-        wanted.push(WantedColumn { name: &feature.name, role, needed_by });
+        wanted.push(WantedColumn { name: &feature.name, role, needed_by, named_in });
     }
     if need != Need::Features {
         let (role, needed_by) = match &schema.target().kind {
             TargetKind::Classes(_) => (Role::Word, "the schema names as the target with classes"),
             TargetKind::Bounds { .. } => (Role::Number, "the schema names as the target with bounds"),
         };
-        wanted.push(WantedColumn { name: &schema.target().column, role, needed_by });
+        wanted.push(WantedColumn { name: &schema.target().column, role, needed_by, named_in });
         if let (Need::FeaturesAndTarget | Need::Target, PrivacyUnit::Column { column, .. }) =
             (need, &schema.privacy().unit)
         {
             let needed_by = "the schema names as the privacy unit";
-            wanted.push(WantedColumn { name: column, role: Role::Key, needed_by });
+            wanted.push(WantedColumn { name: column, role: Role::Key, needed_by, named_in });
         }
     }
     wanted

@@ -143,6 +143,7 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
         | Map::BoundedSoftmaxGradient { .. }
         | Map::Gram { .. }
         | Map::CorrectCount { .. }
+        | Map::ExcessHits { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => Ok(Answer::Lattice),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use reticent_core::adjacency::Adjacency;
 use reticent_core::encoding::{Coding, Encoding, NormRule};
-use reticent_core::label_query::{LabelRelease, LabelReleaseError, WeightList};
+use reticent_core::label_query::{LabelRelease, LabelReleaseError, NOT_PROTECTED, WeightList};
 use reticent_core::ledger::Request;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
@@ -132,7 +132,8 @@ fn check_target(schema: &Schema, release: &LabelRelease) -> Result<(), Elsewhere
 fn described(target: &TargetKind) -> String {
     match target {
         TargetKind::Classes(classes) => {
-            let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+            // Those of another organisation, too: a name may hold what a terminal obeys.
+            let names: Vec<String> = classes.iter().map(|class| class.name.escape_debug().to_string()).collect();
             format!("the classes {}", names.join(", "))
         }
         TargetKind::Bounds { low, high } => format!("a number in [{low}, {high}]"),
@@ -143,7 +144,7 @@ fn described(target: &TargetKind) -> String {
 fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) -> Certificate {
     let claim = PrivacyClaim::new(release.relation.clone(), release.epsilon, release.delta);
     let mut public = public_of_schema(schema);
-    public.push(release.not_protected.clone());
+    public.push(NOT_PROTECTED.to_owned());
     public.push(format!(
         "the label holder's ledger {}: all its releases together bound what is learnt",
         release.label_set

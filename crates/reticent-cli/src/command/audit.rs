@@ -36,6 +36,9 @@ use crate::files::{self, OutputFile};
 struct Audit {
     method: &'static str,
     claim: PrivacyClaim,
+    /// What a ledger is charged for one fit, and so what is claimed: of pure epsilon it is more than the mu of the same epsilon at
+    /// [`PrivacyClaim::delta`], which Laplace noise does not keep.
+    mu: f64,
     pair: String,
     errors: TestErrors,
     bounds: LowerBounds,
@@ -78,7 +81,7 @@ fn run(arguments: &TrialArguments, schema: &Schema, trials: Vec<Trial<'_>>) -> R
         plot::draw(&audit, file.writer())?;
         file.finish()?;
     }
-    let above = audit.bounds.mu > audit.claim.mu;
+    let above = audit.bounds.mu > audit.mu;
     files::print(&if arguments.json {
         format!("{:#}\n", json(&audit, arguments.confidence))
     } else {
@@ -145,26 +148,26 @@ fn prepare_under(arguments: &AuditArguments, schema: &Schema, init: Option<&Mode
 }
 
 fn json(audit: &Audit, confidence: f64) -> serde_json::Value {
-    let Audit { method, claim, pair, errors, bounds, .. } = audit;
+    let Audit { method, claim, mu, pair, errors, bounds, .. } = audit;
     json!({
         "method": method,
         "relation": claim.relation.to_string(),
-        "claimed": { "mu": claim.mu, "epsilon": claim.epsilon.get(), "delta": claim.delta.get() },
+        "claimed": { "mu": mu, "epsilon": claim.epsilon.get(), "delta": claim.delta.get() },
         "pair": pair,
         "runs_per_neighbour": errors.runs,
         "false_alarms": errors.false_alarms,
         "misses": errors.misses,
         "confidence": confidence,
-        "lower_bound": { "mu": bounds.mu, "epsilon": bounds.epsilon, "mu_over_claim": bounds.mu / claim.mu },
+        "lower_bound": { "mu": bounds.mu, "epsilon": bounds.epsilon, "mu_over_claim": bounds.mu / mu },
     })
 }
 
 fn text(audit: &Audit, confidence: f64) -> String {
-    let Audit { method, claim, pair, errors, bounds, .. } = audit;
+    let Audit { method, claim, mu, pair, errors, bounds, .. } = audit;
     let percent = |count: u64| 100.0 * count as f64 / errors.runs as f64;
     format!(
         "Audit of {method}: {}\n\
-         Claim: mu {:.6} (epsilon {} at delta {:e})\n\
+         Claim: mu {mu:.6}, what a ledger is charged for one fit (epsilon {} at delta {:e})\n\
          Pair:  {pair}\n\
          Test:  a linear score of all releases, {} fresh fits of each neighbour; it mistook the first for the second in \
          {:.2} %, the second for the first in {:.2} %\n\n\
@@ -172,7 +175,6 @@ fn text(audit: &Audit, confidence: f64) -> String {
          A bound below the claim proves nothing about other pairs and tests; it shows that no noise is missing here. A bound \
          close to the claim shows that this audit would have seen it.\n",
         claim.relation,
-        claim.mu,
         claim.epsilon,
         claim.delta.get(),
         errors.runs,
@@ -180,7 +182,7 @@ fn text(audit: &Audit, confidence: f64) -> String {
         percent(errors.misses),
         100.0 * confidence,
         bounds.mu,
-        100.0 * bounds.mu / claim.mu,
+        100.0 * bounds.mu / mu,
         bounds.epsilon,
     )
 }

@@ -12,8 +12,9 @@ use reticent_fit::public_fit;
 use serde_json::json;
 
 use super::evaluate::{evaluate_public, read_public};
+use super::ledger_place::ledger_beside;
 use super::storage::StoredRows;
-use super::{data_name, fit, ledger_beside, open_private, plan, read_private};
+use super::{data_name, fit, open_private, plan, read_private};
 use crate::args::{DemoArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
@@ -48,7 +49,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         choice: MethodChoice::auto(),
     };
 
-    let ledger_path = ledger_beside(&files.training);
+    let ledger_path = ledger_beside(&files.training).expect("a file was written");
     let mut ledger = LedgerFile::open_or_create(&ledger_path, &[schema.relation()].into())?;
     let rows = read_private(open_private(&files.training, &schema)?, &schema)?;
     let rows = StoredRows::Memory(MemoryEngine::new(rows));

@@ -16,24 +16,25 @@ use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
+use super::ledger_place::LedgerPlace;
 use super::{data_name, read_model, read_with_ledger, storage};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, progress, report};
 
 pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
-    let model = read_model(&arguments.model)?;
     match arguments.epsilon {
         None => {
+            let model = read_model(&arguments.model)?;
             let evaluation = evaluate_public(&arguments.data, &model)?;
             let document = report::evaluation_json(&evaluation);
             files::print(&if arguments.json { format!("{document:#}\n") } else { report::evaluation(&evaluation) })
         }
-        Some(epsilon) => evaluate_private(arguments, epsilon, &model),
+        Some(epsilon) => evaluate_private(arguments, epsilon),
     }
 }
 
-/// Exact figures; rows without a usable label are left out.
+/// Exact figures; rows without a usable label are left out, and there must be others.
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
     let source = TableSource::open(data, &model.schema, Need::FeaturesAndTarget)?;
     let bar = progress::reading(source.bytes_total());
@@ -46,7 +47,15 @@ pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, 
         scored.add(&columns, label);
     })?;
     bar.finish_and_clear();
-    Ok(scored.finish())
+    let evaluation = scored.finish();
+    if evaluation.n == Some(0) {
+        return Err(Failure::Data(format!(
+            "{}: no model can be measured on these rows: no row has a usable target; compare the spellings of its values \
+             with the schema in the model",
+            data.display()
+        )));
+    }
+    Ok(evaluation)
 }
 
 pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, Failure> {
@@ -57,12 +66,13 @@ pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, F
     Ok(table)
 }
 
-fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon, model: &Model) -> Result<(), Failure> {
+fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(), Failure> {
+    let place = LedgerPlace::of(arguments.ledger.as_deref(), "--data", &arguments.data)?;
+    let model = read_model(&arguments.model)?;
     let schema = &model.schema;
     // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
     storage::check(&arguments.storage, schema, [])?;
-    let (rows, mut ledger) =
-        read_with_ledger(&arguments.data, schema, arguments.ledger.as_deref(), &arguments.storage)?;
+    let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &arguments.storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let delta =

@@ -13,8 +13,9 @@ use reticent_fit::model::Model;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
+use super::ledger_place::LedgerPlace;
 use super::storage::{self, StoredRows};
-use super::{data_name, ledger_beside, plan, read_schema, read_with_ledger};
+use super::{data_name, plan, read_schema, read_with_ledger};
 use crate::args::FitArguments;
 use crate::failure::Failure;
 use crate::files::OutputFile;
@@ -22,14 +23,14 @@ use crate::{files, progress, report};
 
 pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     // Everything that can fail without the rows fails first: it must cost nothing.
+    let place = LedgerPlace::of(arguments.ledger.as_deref(), "--data", &arguments.data)?;
     let mut inputs = vec![arguments.data.as_path(), &arguments.request.schema];
     inputs.extend(arguments.request.init.as_deref());
     inputs.extend(arguments.request.public_data.as_deref());
-    let beside = ledger_beside(&arguments.data);
-    inputs.push(arguments.ledger.as_deref().unwrap_or(&beside));
+    inputs.push(place.path());
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
-    if let Some(public) = arguments.request.public_data.as_deref().filter(|public| files::same(public, &arguments.data))
-    {
+    let public = arguments.request.public_data.as_deref();
+    if let Some(public) = public.filter(|public| files::is_one_file(public, &arguments.data)) {
         return Err(Failure::Usage(format!(
             "--public-data {} is the private table itself; a public table has other rows, which need no protection",
             public.display()
@@ -38,8 +39,7 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     let schema = read_schema(&arguments.request.schema)?;
     let prepared = plan::plan(&arguments.request, &schema)?;
     storage::check(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
-    let (rows, mut ledger) =
-        read_with_ledger(&arguments.data, &schema, arguments.ledger.as_deref(), &arguments.storage)?;
+    let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &arguments.storage)?;
     let model = fit(&rows, &data_name(&arguments.data), &prepared, &schema, &mut ledger)?;
 
     let request = &arguments.request;

@@ -83,8 +83,12 @@ fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure>
                 "its certificate names ledger {named}, and this one is {found}; name the other"
             )));
         }
-        let seal =
-            reference.seal.ok_or_else(|| disagrees("its certificate has no seal of the ledger's entry".to_owned()))?;
+        // Every other fit has its ledger at hand.
+        let seal = reference.seal.ok_or_else(|| {
+            let why = "its certificate has no seal: a model that was fitted to a release of another organisation (`walr fit`) carries \
+                       none and cannot be verified this way; any other has lost it";
+            disagrees(why.to_owned())
+        })?;
         let entry = entries.iter().find(|entry| entry.id == reference.entry);
         if entry.is_none_or(|entry| entry.seal != seal) {
             return Err(disagrees(format!(

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use reticent_core::schema::{Class, Schema, TargetKind};
-use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::party_votes::{
     Ballot, PartyVotes, Roster, VoteForm, VotesError, file_fingerprint, is_party_name,
 };
@@ -16,7 +15,8 @@ use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
-use super::{audit, data_name, fit, ledger_beside, read_schema};
+use super::ledger_place::LedgerPlace;
+use super::{audit, data_name, fit, read_schema};
 use crate::args::{
     BallotArguments, BallotRequest, CombinerArguments, PartyCommand, PartyFitArguments, PartyPlanArguments,
     PartyRequest, VoteArguments,
@@ -150,25 +150,17 @@ fn plan(arguments: &PartyPlanArguments) -> Result<(), Failure> {
 
 fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
     let request = &arguments.request;
-    let beside = ledger_beside(&request.parties);
-    let inputs = [
-        request.ballot.schema.as_path(),
-        &request.ballot.auxiliary,
-        &request.parties,
-        &arguments.votes,
-        arguments.ledger.as_deref().unwrap_or(&beside),
-    ];
+    let place = LedgerPlace::of(arguments.ledger.as_deref(), "--parties", &request.parties)?;
+    let inputs =
+        [request.ballot.schema.as_path(), &request.ballot.auxiliary, &request.parties, &arguments.votes, place.path()];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let question = Question::read(&request.ballot)?;
     let roster = read_roster(&request.parties)?;
     let prepared = prepare(request, &question, &roster)?;
-    let named = arguments.ledger.as_deref().map(LedgerFile::open).transpose()?;
+    let named = place.open_named()?;
     let relation = question.schema.relation();
     let votes = PartyVotes::read(&arguments.votes, &roster, &question.ballot, relation.unit.clone())?;
-    let mut ledger = match named {
-        Some(ledger) => ledger,
-        None => LedgerFile::open_or_create(&beside, &[relation].into())?,
-    };
+    let mut ledger = place.or_beside(named, relation)?;
     let data = data_name(&request.parties);
     let model = fit::pay_and_fit(&votes, &data, &prepared, &question.schema, &mut ledger)?;
     fit::write_and_report(out, &arguments.out, &model, &ledger, request.delta, arguments.json)

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use reticent_core::label_query::{LabelRelease, WeightList};
+use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
 use reticent_core::ledger::LedgerStore;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::schema::Schema;
 use reticent_curator::identified_rows::{Columns, IdentifiedRows};
-use reticent_curator::label_measure::{self, LabelTerms, NOT_PROTECTED};
+use reticent_curator::label_measure::{self, LabelTerms};
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::source::{Need, TableSource};
-use reticent_curator::weights_file::{self, WeightsFileError};
+use reticent_curator::weights_file;
 use reticent_fit::evaluate::labels::LabelQuestions;
 use reticent_fit::labels_elsewhere;
 use reticent_fit::options::Options;
@@ -44,7 +44,8 @@ fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
     let wish = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
     let matrix = labels_elsewhere::weights(&schema, &rows.features, &wish, &Options::default())?;
-    write_weights(out, &arguments.out, rows.ids, matrix, "weights of a regression", arguments.json)
+    let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
+    write_weights(out, &arguments.out, &list, "weights of a regression", arguments.json)
 }
 
 fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> Result<(), Failure> {
@@ -52,7 +53,8 @@ fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> Result<(), 
     let model = read_model(&arguments.model)?;
     let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
     let questions = LabelQuestions::of(&model, &rows.features).map_err(Failure::usage)?;
-    write_weights(out, &arguments.out, rows.ids, questions.into_matrix(), "weights of an evaluation", arguments.json)
+    let list = list_of(rows.ids, questions.into_matrix(), &arguments.data, &arguments.id)?;
+    write_weights(out, &arguments.out, &list, "weights of an evaluation", arguments.json)
 }
 
 fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
@@ -121,18 +123,34 @@ fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
     })
 }
 
+/// A list of weights that were just made: what is wrong with it is wrong with the table's column of ids.
+fn list_of(ids: Vec<Box<[u8]>>, matrix: PublicMatrix, data: &Path, id: &str) -> Result<WeightList, Failure> {
+    WeightList::new(ids, matrix).map_err(|error| {
+        let finding = match error {
+            WeightListError::Repeated { row } => format!("row {row} has the id of an earlier row"),
+            WeightListError::NoId { row } => format!("row {row} has no id"),
+            WeightListError::Empty | WeightListError::Length { .. } => {
+                return Failure::Data(format!("{}: {error}", data.display()));
+            }
+        };
+        Failure::Data(format!(
+            "{}: the column {id:?} does not name events: {finding}; give every row an id of its own, or name another column with \
+             --id",
+            data.display()
+        ))
+    })
+}
+
 fn write_weights(
     mut out: OutputFile,
     place: &Path,
-    ids: Vec<Box<[u8]>>,
-    matrix: PublicMatrix,
+    list: &WeightList,
     what: &str,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let list = WeightList::new(ids, matrix).map_err(WeightsFileError::from)?;
     let (rows, columns) = (list.matrix().rows(), list.matrix().columns());
     let comment = format!("{what} by reticent {}: {rows} rows, {columns} columns", env!("CARGO_PKG_VERSION"));
-    weights_file::write_weights(&list, &comment, out.writer())
+    weights_file::write_weights(list, &comment, out.writer())
         .map_err(|error| Failure::input_output("writing the weights", place, &error))?;
     out.finish()?;
     if as_json {
@@ -200,12 +218,11 @@ fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
 
 fn privacy_text(release: &LabelRelease) -> String {
     format!(
-        "Privacy: epsilon {} at delta {:e} (mu {:.6})\nProtects: {}\nNot protected: {}\n",
+        "Privacy: epsilon {} at delta {:e} (mu {:.6})\nProtects: {}\nNot protected: {NOT_PROTECTED}\n",
         release.epsilon,
         release.delta.get(),
         mu_of(release),
-        release.relation,
-        release.not_protected
+        release.relation
     )
 }
 
@@ -215,7 +232,7 @@ fn privacy_json(release: &LabelRelease) -> serde_json::Value {
         "epsilon": release.epsilon,
         "delta": release.delta,
         "mu": mu_of(release),
-        "not_protected": release.not_protected,
+        "not_protected": NOT_PROTECTED,
     })
 }
 

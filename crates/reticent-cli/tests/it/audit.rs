@@ -76,6 +76,26 @@ fn replace_and_a_unit_of_several_rows_are_audited_under_their_own_schema() {
     assert!(plot.starts_with("<svg") && plot.contains("observed") && plot.contains("claimed"), "{plot:.200}");
 }
 
+/// Laplace noise of epsilon 4 keeps no mu of .84, which epsilon 4 at delta 1e-6 is: it is charged, and held, to 2 Φ⁻¹(e⁴ / (1 + e⁴)).
+#[test]
+fn pure_epsilon_is_held_to_the_mu_that_a_ledger_is_charged() {
+    let folder = Folder::new();
+    folder.write(
+        "schema.toml",
+        PARTY.replace("party", "add-remove").replace("classes = [\"no\", \"yes\"]", "bounds = [-1, 1]"),
+    );
+    let line = "audit --schema schema.toml --method functional --epsilon 4 --confidence 0.99999 --runs 3000 --rows 1 --plot \
+                plot.svg --json";
+    let found = json(&folder.succeed(line));
+    // Python's statistics.NormalDist: 4.194478086; the noise is of a whole scale, its mu a little less.
+    let claimed = number(&found["claimed"]["mu"]);
+    assert!((4.19447..4.194_478_086).contains(&claimed), "{found}");
+    let bound = &found["lower_bound"];
+    assert!(number(&bound["mu"]) > 0.9, "more than the mu of (epsilon, delta): {found}");
+    assert!((number(&bound["mu_over_claim"]) * claimed - number(&bound["mu"])).abs() < 1e-9, "{found}");
+    assert!(folder.text("plot.svg").contains("(mu 4.19"), "the curve of the same claim");
+}
+
 #[test]
 fn an_audit_reads_no_table_and_refuses_parties() {
     let folder = Folder::new();

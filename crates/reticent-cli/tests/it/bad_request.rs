@@ -128,7 +128,21 @@ fn what_is_left_out_is_asked_for() {
 
     For more information, try '--help'.
     ");
-    folder.refuse(2, "evaluate --model model.json --data table.csv");
+    // The rows may be private or public: one way alone would be advice.
+    assert_snapshot!(folder.refuse(2, "evaluate --model model.json --data table.csv"), @r"
+    error: the following required arguments were not provided:
+      <--epsilon <EPSILON>|--public>
+
+    Usage: reticent evaluate --model <MODEL> --data <FILE> <--epsilon <EPSILON>|--public>
+
+    For more information, try '--help'.
+    ");
+    for audit in ["audit --method gram", "party audit"] {
+        let message = folder.refuse(2, audit);
+        // Listed, and in the usage.
+        assert_eq!(message.matches("<--mu <MU>|--epsilon <EPSILON>>").count(), 2, "{message}");
+    }
+    folder.refuse(2, "audit --method gram --mu 1 --epsilon 1");
     folder.refuse(2, "evaluate --model model.json --data table.csv --public --epsilon 1");
     folder.refuse(2, "evaluate --model model.json --data table.csv --public --ledger l.ledger");
 }

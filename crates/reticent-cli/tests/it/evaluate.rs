@@ -69,6 +69,15 @@ fn public_figures_are_printed_and_touch_no_ledger() {
     assert!(folder.files() == before);
 }
 
+/// A share of no rows would be printed as a figure that is no number.
+#[test]
+fn public_rows_without_a_usable_label_have_no_figures() {
+    let folder = folder_of(&Table::of(5).with(|_, cells| cells[OUTCOME] = "maybe".to_owned()));
+    assert_snapshot!(folder.refuse(3, PUBLIC), @"error: table.csv: no model can be measured on these rows: no row has a usable target; compare the spellings of its values with the schema in the model");
+    folder.write("table.csv", Table::of(0).csv());
+    folder.refuse(3, &PUBLIC.replace(" --json", ""));
+}
+
 /// Within eight standard errors of the noise, which the result itself states, and the width of its buckets.
 #[test]
 fn bought_figures_are_near_the_exact_ones_and_are_charged() {

@@ -85,7 +85,7 @@ fn a_limit_is_set_once_and_a_promise_never_changes() {
     let folder = Folder::new();
     folder.succeed(INIT);
     let refused = "ledger init l.ledger --epsilon 3 --delta 1e-6";
-    assert_snapshot!(folder.refuse(4, refused), @"error: [folder]/l.ledger: the ledger has a limit already, epsilon 2 at delta 1e-6, and a limit once promised is not changed; make a new ledger for new data");
+    assert_snapshot!(folder.refuse(5, refused), @"error: [folder]/l.ledger: the ledger has a limit already, epsilon 2 at delta 1e-6, and a limit once promised is not changed; make a new ledger for new data");
     assert_snapshot!(folder.refuse(2, &format!("{refused} --promise row:label")), @"error: l.ledger: this ledger exists and promises row:add-remove; the promise of a ledger does not change");
 }
 
@@ -207,6 +207,46 @@ fn a_damaged_ledger_beside_the_data_file_is_not_replaced_by_a_new_one() {
     assert_snapshot!(folder.refuse(5, FIT), @"error: [folder]/table.csv.ledger: the file is empty, and a ledger never is: its content was lost, or something else made the file; restore it from a backup, or move it away to begin a new ledger");
 }
 
+/// A ledger in `/dev` would be found by no later command, or fail after all rows were read.
+#[cfg(unix)]
+#[test]
+fn no_ledger_lies_beside_a_pipe() {
+    let folder = Folder::with_table();
+    folder.write("model.json", crate::support::MODEL);
+    let before = folder.files();
+    let run = |line: &str| {
+        let mut command = folder.reticent();
+        command.args(line.split_whitespace()).write_stdin(folder.read("table.csv"));
+        crate::support::Outcome::of(command.output().expect("the program starts"))
+    };
+    let fit = FIT.replace("table.csv", "/dev/stdin").replace("model.json", "fitted.json");
+    let outcome = run(&fit);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+    assert_snapshot!(outcome.stderr, @"error: --data /dev/stdin is a pipe or a device, and no ledger can lie beside it; name one with --ledger (`reticent ledger init` makes it)");
+    for line in [
+        "evaluate --model absent.json --data /dev/stdin --epsilon 1",
+        "party fit --schema absent.toml --auxiliary absent.csv --parties /dev/stdin --votes absent --epsilon 1 --delta 1e-6 \
+         --out fitted.json",
+    ] {
+        let outcome = run(line);
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("--ledger"), "{}", outcome.stderr);
+    }
+    assert!(folder.files() == before && !std::path::Path::new("/dev/stdin.ledger").exists());
+    folder.succeed(INIT);
+    let outcome = run(&fit.replace("--out", "--ledger l.ledger --out"));
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(folder.ledger("l.ledger")["entries"][0]["data"], "stdin");
+
+    // A file under another name is no pipe, and has its usual ledger.
+    let table = std::fs::File::open(folder.path("table.csv")).expect("it is there");
+    let mut command = std::process::Command::new(crate::support::program());
+    command.args(fit.split_whitespace()).current_dir(folder.path("")).stdin(table);
+    let outcome = crate::support::Outcome::of(command.output().expect("the program starts"));
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(folder.ledger("table.csv.ledger")["entries"].as_array().map(Vec::len), Some(1));
+}
+
 /// Root may write anything, so the program is then run as nobody.
 #[cfg(unix)]
 #[test]
@@ -264,6 +304,13 @@ fn a_ledger_that_may_not_be_written_is_shown_and_not_charged() {
     assert_eq!(refused.code, 5);
     let refused = run(FIT);
     assert_eq!(refused.code, 5, "{}", refused.stderr);
+    // The table may be read where nothing may be written: then the ledger has to be named.
+    std::fs::create_dir(folder.path("results")).expect("a folder");
+    permit("results", 0o777);
+    let refused = run(&FIT.replace("model.json", "results/model.json"));
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
+    let advice = "or make a ledger in another place with `reticent ledger init`, and name it with --ledger";
+    assert!(refused.stderr.trim_end().ends_with(advice), "{}", refused.stderr);
     assert!(!folder.exists("table.csv.ledger") && !folder.exists("model.json"));
     permit("", 0o755);
     permit("ledgers", 0o755);

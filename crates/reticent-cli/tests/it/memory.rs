@@ -122,8 +122,19 @@ mod on_linux {
         folder.remove("table.csv");
         let made = Command::new("mkfifo").arg(folder.path("table.csv")).status().expect("mkfifo");
         assert!(made.success());
+        // Beside a pipe none is made.
+        let ledger = Command::new(program())
+            .args(["ledger", "init", "table.ledger", "--epsilon", "1000", "--delta", "1e-6"])
+            .current_dir(folder.path(""))
+            .stdout(Stdio::null())
+            .status();
+        assert!(ledger.expect("the program starts").success());
         let mut command = Command::new(program());
-        command.args(line.split_whitespace()).current_dir(folder.path("")).env("RAYON_NUM_THREADS", "2");
+        command
+            .args(line.split_whitespace())
+            .args(["--ledger", "table.ledger"])
+            .current_dir(folder.path(""))
+            .env("RAYON_NUM_THREADS", "2");
         let child = command.stdout(Stdio::null()).spawn().expect("the program starts");
         let pipe = File::options().write(true).open(folder.path("table.csv")).expect("the program reads it");
         (child, pipe)

@@ -85,6 +85,9 @@ fn what_cannot_be_a_public_start_is_refused_and_costs_nothing() {
     };
     refused(&format!("{FIT} --public-data public.csv --init public.json"), 2, "cannot be used with");
     refused(&format!("{FIT} --public-data table.csv"), 2, "is the private table itself");
+    std::fs::hard_link(folder.path("table.csv"), folder.path("second-name.csv")).expect("a second name");
+    #[cfg(unix)]
+    refused(&format!("{FIT} --public-data second-name.csv"), 2, "is the private table itself");
     folder.write("other.csv", "a,b\n1,2\n");
     refused(&format!("{FIT} --public-data other.csv"), 3, "other.csv");
     folder.write("unusable.csv", Table::of(5).with(|_, cells| cells[5] = "maybe".to_owned()).csv());

@@ -125,6 +125,7 @@ fn a_draft_of_a_table_without_header_is_refused_until_it_is_said() {
     assert!(draft.contains("header = false") && draft.contains("columns = [\"c1\", \"c2\", \"c3\"]"), "{draft}");
     let message = folder.refuse(3, "schema draft table.csv --no-header --target income");
     assert!(message.contains("has no column \"income\", which was named as the target"), "{message}");
+    assert!(message.contains("mend the name after --target"), "{message}");
     folder.refuse(2, "schema draft table.csv --delimiter ab");
 }
 

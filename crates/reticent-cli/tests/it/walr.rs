@@ -1,5 +1,6 @@
 //! `reticent walr`: two organisations, each with its own files, from features and labels to a model and its figures.
 
+use reticent_core::label_query::NOT_PROTECTED;
 use serde_json::json;
 
 use crate::support::{CANARY, Folder, is_close, number};
@@ -87,6 +88,52 @@ fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     assert!(folder.succeed(&evaluate.replace(" --json", "")).contains("NOT protected"));
 }
 
+/// What the other organisation may have edited: the claim, names, and the sentence about what the claim does not cover.
+#[test]
+fn a_release_is_not_believed_against_itself() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+    let release = folder.json("release.json");
+    let edited = |field: &str, value: serde_json::Value| {
+        let mut release = release.clone();
+        release[field] = value;
+        folder.write("release.json", release.to_string());
+    };
+    for (field, value) in [("epsilon", 0.1), ("epsilon", 5.99), ("epsilon", 60.0), ("delta", 1e-9), ("delta", 0.5)] {
+        edited(field, json!(value));
+        let refused = folder.refuse(3, FIT);
+        assert!(refused.contains("contradicts itself: its noise is not that of its epsilon and delta"), "{refused}");
+    }
+    edited("label_set", json!("\u{1b}[2J"));
+    let refused = folder.refuse(3, FIT);
+    assert!(refused.contains("a control character in a name") && !refused.contains('\u{1b}'), "{refused}");
+    edited("target", json!({ "classes": [{ "name": "\u{1b}[2J", "spellings": ["x"] }] }));
+    let refused = folder.refuse(2, FIT);
+    assert!(refused.contains("agree on the target") && !refused.contains('\u{1b}'), "{refused}");
+
+    edited("not_protected", json!("\u{1b}[2Jeverything is protected"));
+    for text in [folder.succeed(FIT), folder.succeed("show fitted.json"), folder.text("fitted.json")] {
+        assert!(text.contains(NOT_PROTECTED) && !text.contains("everything is protected"), "{text}");
+    }
+    assert_eq!(release["not_protected"], NOT_PROTECTED, "what `walr measure` writes");
+}
+
+/// The feature holder does not have the label holder's ledger, and so no seal.
+#[test]
+fn a_model_without_a_seal_does_not_read_as_one_that_was_changed() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+    folder.succeed(FIT);
+    let refused = folder.refuse(3, "ledger verify labels.ledger --model fitted.json");
+    assert!(
+        refused.contains("of another organisation (`walr fit`) carries none")
+            && refused.contains("cannot be verified this way"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn an_answer_can_be_had_again_for_nothing() {
     let folder = folder();
@@ -121,19 +168,29 @@ fn what_is_refused_is_refused_by_name_and_costs_nothing() {
     folder.succeed(PREPARE);
     let weights = folder.text("weights.csv");
     let row = weights.lines().nth(2).expect("a row").to_owned();
-    let cases: [(i32, String, &str); 7] = [
+    let cases: [(i32, String, &str); 8] = [
         (4, MEASURE.replace("--epsilon 6", "--epsilon 11"), "the ledger refuses"),
         (2, MEASURE.replace("--id event", "--id clicked"), "is the target"),
         (3, MEASURE.replace("--id event", "--id evnt"), "no column \"evnt\""),
         (5, MEASURE.replace("--ledger labels.ledger", "--ledger absent.ledger"), "no such ledger"),
         (2, MEASURE.replace("--out release.json", "--out labels.ledger"), "would replace"),
         (2, format!("{MEASURE} --unmatched perhaps"), "cannot be the label of unmatched ids"),
-        (3, PREPARE.replace("--id event", "--id ward").replace("weights.csv", "w2.csv"), "the id of an earlier row"),
+        (
+            3,
+            PREPARE.replace("--id event", "--id ward").replace("weights.csv", "w2.csv"),
+            "features.csv: the column \"ward\" does not name events: row 2 has the id of an earlier row; give",
+        ),
+        (3, PREPARE.replace("--id event", "--id evnt"), "mend the name after --id or give the right file"),
     ];
     for (code, line, message) in cases {
         let refused = folder.refuse(code, &line);
         assert!(refused.contains(message), "{line}: {refused}");
     }
+    let features = folder.text("features.csv");
+    folder.write("features.csv", features.replacen("e1,", ",", 1));
+    let refused = folder.refuse(3, PREPARE);
+    assert!(refused.contains("features.csv") && refused.contains("row 2 has no id"), "{refused}");
+    folder.write("features.csv", features);
     folder.write("weights.csv", format!("{weights}{row}\n"));
     assert!(folder.refuse(3, MEASURE).contains("has the id of an earlier row"));
     folder.write("weights.csv", weights.replacen(",", ",2147483647,", 3));

@@ -18,6 +18,7 @@ impl QueryShape {
     ///
     /// ```text
     ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
+    ///              ||excess hits||² <= 5/4 · 2^40, replaced 17/4 · 2^40
     ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for class or count
     ///              ||slope · row|| <= 2048 · 32767, or <= clip       ||softmax slope · row||² <= 2 (2048 · 32767)²
     ///              Gram: see [`gram`]
@@ -94,6 +95,7 @@ impl QueryShape {
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::CorrectCount { .. }
+            | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
             | Map::SquaredError => return None,
         };
@@ -120,6 +122,7 @@ impl QueryShape {
             | Map::PartyMinimum { .. }
             | Map::MatrixProduct { .. }
             | Map::CorrectCount { .. }
+            | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => Some(MuSquared::ZERO),
@@ -131,6 +134,8 @@ impl QueryShape {
         match self.map {
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => COUNT_SQUARE,
             Map::CorrectCount { .. } => 2 * COUNT_SQUARE,
+            // At most (1 - p, (1 - p)/2) or (-p, (1 - p)/2).
+            Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 5,
             Map::LogLoss { .. } => (LOG_LOSS_STEP as u128 * u128::from(LOG_LOSS_CAP)).pow(2),
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
@@ -154,6 +159,8 @@ impl QueryShape {
             // All contributions lie in the positive orthant with coordinates up to the step: a row with an unusable
             // label counts nothing, so a replaced row can still move a count by one.
             Map::CorrectCount { .. } | Map::LogLoss { .. } => self.row_norm_square(),
+            // From (1, 1/2) to (-1, 0).
+            Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 17,
             // Three coordinates move by at most one step, the label by two.
             Map::SquaredError => 7 * COUNT_SQUARE,
             // From one cell to another.
@@ -182,8 +189,8 @@ impl QueryShape {
     /// Square of the most that the contribution of one row moves when only its label changes.
     fn label_change_square(&self) -> u128 {
         match self.map {
-            // The label may become unusable, and then the row leaves the sum.
-            Map::CorrectCount { .. } | Map::LogLoss { .. } => self.row_norm_square(),
+            // The label may become unusable, and then the row leaves the sum. Else excess hits move by 1.
+            Map::CorrectCount { .. } | Map::ExcessHits { .. } | Map::LogLoss { .. } => self.row_norm_square(),
             Map::SquaredError | Map::Marginals { .. } => self.row_change_square(),
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
             // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
@@ -273,6 +280,7 @@ impl QueryShape {
             | Map::Gram { .. }
             | Map::MatrixProduct { .. }
             | Map::CorrectCount { .. }
+            | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::Minimum(_)

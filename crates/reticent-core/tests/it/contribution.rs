@@ -243,6 +243,7 @@ fn an_unusable_label_adds_nothing() {
         query(Map::CorrectCount { classes: 2 }, &weights[..1]),
         query(Map::LogLoss { classes: 2 }, &weights[..1]),
         query(Map::ScoreHistogram { buckets: 4 }, &weights[..1]),
+        query(Map::ExcessHits { classes: 2 }, &[weights[0], [2.0, -2.0, 1.0]]),
     ];
     for query in of_classes {
         for label in [2, -1, UNUSABLE_LABEL, i16::MAX] {
@@ -287,6 +288,36 @@ fn marginals_are_counts_and_moments() {
     assert_eq!(added(0, [0, 0, 9, 0], 5)[..1], [1.0]);
     assert_eq!(added(0, [0, 0, 9, 0], 5)[5..], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
     assert!(added(0, [0; 4], UNUSABLE_LABEL).iter().chain(&added(2, [0; 4], 2)).all(|value| *value == 0.0));
+}
+
+/// By hand: of the class that rises most, whether it is right less its first probability, and half of what that gains.
+#[test]
+fn excess_hits_are_those_beyond_the_first_model() {
+    let row = Row { features: vec![1000, 2000, 0], step: 1e-3 };
+    // The scores are 2 and, with the second weights, 0.5 or 3: the probability of class 1 is 0.8808, then 0.6225 or 0.9526.
+    let of_two = |second: f64| query(Map::ExcessHits { classes: 2 }, &[[0.0, 1.0, 0.0], [second, 0.0, 0.0]]);
+    let of_three = query(
+        Map::ExcessHits { classes: 3 },
+        &[[1.0, 0.0, 0.0], [0.0; 3], [0.0; 3], [1.0, 0.5, 0.0], [0.0, 1.5, 0.0], [-9.0, 0.0, 0.0]],
+    );
+    // First (1, 0, 0), then (2, 3, -9): class 1 rises most, from 0.2119 to 0.7311.
+    let cases = [
+        (of_two(0.5), [[1.0 - 0.1192, 0.1291], [-0.1192, 0.1291]]),
+        (of_two(3.0), [[-0.8808, 0.0359], [1.0 - 0.8808, 0.0359]]),
+        (of_three, [[-0.2119, 0.2596], [1.0 - 0.2119, 0.2596]]),
+    ];
+    for (query, expected) in cases {
+        for (label, expected) in (0i16..).zip(expected) {
+            let found = added(&query, &row, label);
+            for (found, expected) in found.iter().zip(expected) {
+                assert!((*found as f64 / COUNT - expected).abs() < 1e-4, "{found} {expected} {label}");
+            }
+        }
+    }
+    // Nothing rises: the first of several classes, or class 0 of two, and no gain.
+    let same = query(Map::ExcessHits { classes: 2 }, &[[0.0; 3]; 2]);
+    assert_eq!(added(&same, &row, 0), [1 << 19, 0]);
+    assert_eq!(added(&same, &row, 1), [-(1 << 19), 0]);
 }
 
 /// Equal scores predict the first class, and one so large that its probability is 1 lies in the last bucket.

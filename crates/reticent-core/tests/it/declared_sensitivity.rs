@@ -25,6 +25,7 @@ fn map(name: &str) -> Map {
         "class count" => Map::ClassCount { classes: 3 },
         "score histogram" => Map::ScoreHistogram { buckets: 5 },
         "correct count" => Map::CorrectCount { classes: 3 },
+        "excess hits" => Map::ExcessHits { classes: 3 },
         "log loss" => Map::LogLoss { classes: 3 },
         "squared error" => Map::SquaredError,
         "marginals, 2 classes" => marginals(2, 3, 2, 8),
@@ -48,7 +49,7 @@ fn integers(values: &Value) -> Option<Vec<u128>> {
 #[test]
 fn every_question_declares_what_the_formulas_give() {
     let cases: Vec<Value> = serde_json::from_str(GOLDEN).expect("JSON");
-    assert_eq!(cases.len(), 20);
+    assert_eq!(cases.len(), 21);
     for case in cases {
         let name = case["query"].as_str().expect("a name");
         let (l2, l1) = (integers(&case["l2_square"]).expect("three"), integers(&case["l1"]));

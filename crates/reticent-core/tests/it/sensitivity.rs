@@ -34,6 +34,8 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::CorrectCount { classes: 3 },
         Map::LogLoss { classes: 3 },
         Map::SquaredError,
+        Map::ExcessHits { classes: 2 },
+        Map::ExcessHits { classes: 3 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 7_777_777 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 2048 * 32767 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 },
@@ -49,6 +51,8 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         );
         let scores = if plain {
             0
+        } else if let Map::ExcessHits { classes } = map {
+            2 * reticent_core::query::scores(classes)
         } else if three {
             3
         } else {

@@ -13,6 +13,9 @@ const ROWS_MAX: usize = 1 << 16;
 
 /// Coordinates with their columns, ascending, and their rows: private. A sum does not depend on the order, so neither does any answer.
 pub struct ColumnOrder {
+    /// Of the block: its number of rows, and that of the table's columns.
+    of_rows: usize,
+    of_columns: usize,
     columns: Vec<u32>,
     rows: Vec<u16>,
     values: Vec<i16>,
@@ -41,7 +44,9 @@ impl ColumnOrder {
         each(&mut |column, _, _| places[column + 1] += 1);
         (0..columns).for_each(|column| places[column + 1] += places[column]);
         let count = places[columns];
-        let mut order = Self { columns: zeros(count)?, rows: zeros(count)?, values: zeros(count)? };
+        let (of_rows, of_columns) = (chosen.columns.len() / per_row, columns);
+        let (columns, rows, values) = (zeros(count)?, zeros(count)?, zeros(count)?);
+        let mut order = Self { of_rows, of_columns, columns, rows, values };
         each(&mut |column, row, value| {
             let place = places[column];
             order.columns[place] = column as u32;
@@ -50,6 +55,12 @@ impl ColumnOrder {
             places[column] += 1;
         });
         Ok(order)
+    }
+
+    /// Whether it is of a block with so many rows, of a table with so many columns.
+    pub(crate) fn is_of(&self, rows: usize, columns: usize) -> bool {
+        // Without chosen coordinates a block has any number of rows.
+        (self.of_rows == rows || self.values.is_empty()) && self.of_columns == columns
     }
 
     #[inline(always)]

@@ -1,8 +1,8 @@
 //! Why a table could not be read: public facts only.
 
 use std::fmt::Write as _;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// A table that cannot be read.
 ///
@@ -82,7 +82,7 @@ pub enum SourceError {
     },
     /// A column of the schema is not in the file.
     #[error(
-        "{} has no column {column:?}, which {needed_by}{}{}; mend the name in the schema or give the right file",
+        "{} has no column {column:?}, which {needed_by}{}{}; mend the name {named_in} or give the right file",
         path.display(),
         nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean {name:?}?")),
         listed_columns(columns)
@@ -94,6 +94,8 @@ pub enum SourceError {
         column: String,
         /// What needs it, for example `the schema lists as a feature`.
         needed_by: &'static str,
+        /// Where its name was given.
+        named_in: NamedIn,
         /// The most similar column of the file.
         nearest: Option<String>,
         /// The file's columns; empty when its first line may be a row.
@@ -215,6 +217,27 @@ pub enum SourceError {
         /// What is unlike a header.
         reason: &'static str,
     },
+}
+
+/// Where somebody gave the name of a column, and can mend it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedIn {
+    /// In the schema.
+    Schema,
+    /// As the column of event ids.
+    IdFlag,
+    /// As the target of a schema that is drafted.
+    TargetFlag,
+}
+
+impl fmt::Display for NamedIn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Schema => "in the schema",
+            Self::IdFlag => "after --id",
+            Self::TargetFlag => "after --target",
+        })
+    }
 }
 
 impl SourceError {

@@ -112,6 +112,7 @@ impl LibsvmTable {
                         path: path.to_owned(),
                         column: wanted.name.to_owned(),
                         needed_by: wanted.needed_by,
+                        named_in: wanted.named_in,
                         nearest: None,
                         columns: vec![LIBSVM_GROUP.to_owned()],
                     });

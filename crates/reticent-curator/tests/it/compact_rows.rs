@@ -72,6 +72,7 @@ fn maps(coding: &Coding) -> Vec<Map> {
         Map::BoundedSoftmaxGradient { classes: 3, columns },
         Map::Gram { columns, target: ProductTarget::Class, diagonal: 29, off_diagonal: 41, cross: 20, square: 3 },
         Map::CorrectCount { classes: 3 },
+        Map::ExcessHits { classes: 3 },
         Map::LogLoss { classes: 2 },
         Map::ScoreHistogram { buckets: 16 },
         Map::SquaredError,
@@ -234,10 +235,21 @@ proptest! {
 /// So many columns that coordinates are added up column after column, in several blocks of rows. Rows of each block differ.
 #[test]
 fn sums_over_very_many_columns_are_those_of_their_rows() {
+    for has_list in [false, true] {
+        sums_over_very_many_columns(has_list);
+    }
+}
+
+fn sums_over_very_many_columns(has_list: bool) {
     const BUCKETS: u32 = 65_535;
+    let (table, listed) = if has_list {
+        ("[table]\nformat = \"libsvm\"\nnonzeros_max = 2\n", "\"10..13\" = { bounds = [0, 10] }\n")
+    } else {
+        ("", "")
+    };
     let schema = Schema::from_text(&format!(
-        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
-         [features]\nx = {{ bounds = [0, 1] }}\none = {{ hash_buckets = {BUCKETS} }}\nother = {{ hash_buckets = 9000 }}\n"
+        "[privacy]\n{PRIVACY}\n{table}[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+         [features]\n1 = {{ bounds = [-1, 1] }}\n2 = {{ hash_buckets = {BUCKETS} }}\n3 = {{ hash_buckets = 9000 }}\n{listed}"
     ))
     .expect("legal");
     let coding = Coding::of(&schema);
@@ -247,7 +259,10 @@ fn sums_over_very_many_columns_are_those_of_their_rows() {
     let weights: Vec<f64> = (0..columns).map(|column| (column % 13) as f64 - 6.0).collect();
     let cells = |row: u32| {
         let (one, other) = (row * row * 31 % BUCKETS, row * 7 % 9000);
-        let cells = [Cell::Number(f64::from(row % 10) / 10.0), Cell::Category(one), Cell::Category(other)];
+        let mut cells = vec![Cell::Number(f64::from(row % 10) / 10.0), Cell::Category(one), Cell::Category(other)];
+        // Rows list up to two of four, and some of them none.
+        let listed = |place: u32| Cell::Number(if (row + place).is_multiple_of(3) { f64::from(row % 7) } else { 0.0 });
+        cells.extend((0..if has_list { 4 } else { 0 }).map(listed));
         (cells, if row % 11 == 5 { Label::Unusable } else { Label::Class((row / 3 % 2) as u16) })
     };
     let kinds = 90;

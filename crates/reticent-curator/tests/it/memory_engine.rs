@@ -33,6 +33,8 @@ pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQ
     );
     let scores = if plain {
         0
+    } else if let Map::ExcessHits { classes } = map {
+        2 * reticent_core::query::scores(classes)
     } else if three {
         3
     } else {
@@ -49,7 +51,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-pub(crate) fn maps() -> [Map; 15] {
+pub(crate) fn maps() -> [Map; 17] {
     let clipped = |clip| Map::ClippedGradient { columns: COLUMNS as u32, clip };
     [
         Map::ClassCount { classes: 2 },
@@ -61,6 +63,8 @@ pub(crate) fn maps() -> [Map; 15] {
         Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         Map::BoundedSoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         Map::CorrectCount { classes: 3 },
+        Map::ExcessHits { classes: 2 },
+        Map::ExcessHits { classes: 3 },
         gram(ProductTarget::Class, [29, 41, 20, 3]),
         gram(ProductTarget::Number, [4, 5, 0, 1]),
         Map::Marginals { classes: 2, numeric: 3, categorical: 2, categories: 8 },

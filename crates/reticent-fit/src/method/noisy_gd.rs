@@ -28,7 +28,7 @@ use reticent_core::schema::{Schema, TargetKind};
 
 use self::released_marginals::{ClassCounts, ReleasedMarginals, ScaledColumns, centred_logs};
 use self::saturation::{divisors_of, saturation_of, shares_of, softmax};
-use self::signal_check::{ExpectedHits, kept_share};
+use self::signal_check::{expected_gain, kept_of_hits, kept_share};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
 use crate::options::MethodOption;
@@ -215,9 +215,12 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
         plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation)
     };
 
-    let (check, check_parts, weak_counts) = match checked.classes {
-        2 => (Map::ScoreHistogram { buckets: 2 }, SIDE_PARTS, WEAK_PARTS.0),
-        classes => (Map::CorrectCount { classes }, SIDE_PARTS / 2, 0.0),
+    let (check_parts, weak_counts) =
+        if checked.classes == 2 { (SIDE_PARTS, WEAK_PARTS.0) } else { (SIDE_PARTS / 2, 0.0) };
+    // The table counts classes once more, which a start that was handed in has no use for.
+    let check = match (checked.classes, request.init) {
+        (2, None) => Map::ScoreHistogram { buckets: 2 },
+        (classes, _) => Map::ExcessHits { classes },
     };
     let counts = once("class counts", Map::ClassCount { classes: checked.classes }, SIDE_PARTS, weak_counts)?;
     let marginals = once("marginals", checked.marginals_map(), SIDE_PARTS, 0.0)?;
@@ -240,8 +243,8 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
 
 /// Between 0 and 1: how little a budget is for the rows that are declared, or for a usual number of them.
 ///
-/// With `n mu` below 180 or so the base rate itself is not well known, and the check decides more than the descent: both get
-/// more of the budget.
+/// With `n mu` below 180 or so the base rate itself is not well known, and the check decides more than the descent: with two classes both
+/// get more of the budget, with more of them the check does.
 fn weakness(schema: &Schema, mu: f64) -> f64 {
     let rows = schema.privacy().rows.map_or(USUAL_ROWS, |rows| rows as f64);
     1.0 / (1.0 + (rows * mu / WEAK_SIGNAL).powi(2))
@@ -329,7 +332,7 @@ impl Fit {
             }
         };
         let time = descent_time(checked.classes, signal, scaled.row_norm);
-        let step = step_of(time, scaled.row_norm, checked.curvature(saturation), passes);
+        let step = step_of(time, scaled.row_norm, checked.curvature(saturation), checked.l2 / rows, passes);
         let mut descent = HeavyBall::from(start.clone(), columns, step / rows, checked.l2, passes);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
@@ -339,7 +342,11 @@ impl Fit {
         let weights = descent.mean();
         let is_started = init.is_some();
         let descended = Descended { encoding, scaled, counts, rows, is_started, start, weights, saturation, time };
-        if classes == 2 { descended.check_two(releases) } else { descended.check_many(releases) }
+        if matches!(releases.planned(3).shape.map(), Map::ScoreHistogram { .. }) {
+            descended.check_table(releases)
+        } else {
+            descended.check_hits(releases)
+        }
     }
 }
 
@@ -359,8 +366,8 @@ struct Descended {
 }
 
 impl Descended {
-    /// Keeps what a table of classes and signs bears out.
-    fn check_two(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+    /// Keeps what a table of two classes and signs bears out, for a start at their rates.
+    fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let (mut change, rows) = (self.change(), self.rows);
         let intercept_change = std::mem::replace(&mut change[0], 0.0);
         let released = releases.sum(3, &self.encoding, PassWeights::quantise(&change))?;
@@ -369,10 +376,11 @@ impl Descended {
         let kept = kept_share(&cells, cell_noise, rows, rate, self.scaled.score_deviation(&change));
         self.shorten(&change, kept);
         self.counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], std::f64::consts::SQRT_2 * cell_noise);
-        let base = if self.is_started { self.start[0] } else { self.counts.log_odds(rows)[0] };
+        let base = self.counts.log_odds(rows)[0];
         // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
         // the end along.
-        let left = left_of_start(self.counts.rate(rows), self.scaled.row_norm, self.time);
+        let rate = self.counts.rate(rows);
+        let left = left_of_start(rate.min(1.0 - rate), self.scaled.row_norm, self.time);
         let end = self.start[0] + intercept_change + left * (base - self.start[0]);
         // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
         let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
@@ -381,31 +389,47 @@ impl Descended {
         Ok(self.fitted())
     }
 
-    /// Keeps what a count of rows bears out, those whose class has the score that rises most; intercepts move half of the way to what
-    /// their shares stand for.
-    fn check_many(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+    /// Keeps what excess hits bear out. With more than two classes intercepts move to what their shares stand for: the whole way as far
+    /// as they still are where the counts put them, and half of it else.
+    fn check_hits(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let (mut change, rows) = (self.change(), self.rows);
         let deviations = self.scaled.deviations();
         let columns = deviations.len();
         change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = 0.0);
-        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&change))?;
-        // The first number counts all rows.
-        let hits = released.values()[1];
-        let expected = ExpectedHits::of(&change, &deviations, &self.counts.rates(rows));
-        let kept = expected.kept_share(hits, released.noise_standard_deviation, rows);
+        let intercepts = |weights: &[f64]| -> Vec<f64> { weights.iter().copied().step_by(columns).collect() };
+        let bases = if self.is_started { intercepts(&self.start) } else { self.counts.log_odds(rows) };
+        let mut first = self.start.clone();
+        first.iter_mut().step_by(columns).zip(&bases).for_each(|(intercept, base)| *intercept = *base);
+        let second = first.iter().zip(&change).map(|(first, change)| first + change);
+        let both: Vec<f64> = first.iter().copied().chain(second).collect();
+        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&both))?;
+        let expected = rows * expected_gain(&first, &change, &deviations);
+        let kept = kept_of_hits(&released.values(), released.noise_standard_deviation, expected);
         self.shorten(&change, kept);
 
-        let ends: Vec<f64> = self.weights.iter().copied().step_by(columns).collect();
-        // What shares stand for is the shares times these, normalised.
-        let factors = centred_logs(&divisors_of(&softmax(&ends), self.saturation));
-        let bases = match self.is_started {
-            true => self.start.iter().copied().step_by(columns).collect(),
-            false => self.counts.log_odds(rows),
-        };
-        for (class, (base, (end, factor))) in bases.into_iter().zip(ends.into_iter().zip(factors)).enumerate() {
-            self.weights[class * columns] = base + kept * (end + LINK_SHARE * factor - base);
+        let links = self.links(&intercepts(&self.start), &intercepts(&self.weights));
+        for (class, (base, link)) in bases.into_iter().zip(links).enumerate() {
+            let end = self.weights[class * columns] + link;
+            self.weights[class * columns] = base + kept * (end - base);
         }
         Ok(self.fitted())
+    }
+
+    /// What intercepts at the end of a descent move by. With more than two classes what shares stand for is the shares times their
+    /// divisors, normalised.
+    fn links(&self, starts: &[f64], ends: &[f64]) -> Vec<f64> {
+        if ends.len() == 1 {
+            return vec![0.0];
+        }
+        let shares = softmax(starts);
+        let curvatures = shares.iter().zip(divisors_of(&shares, self.saturation));
+        let left = curvatures.map(|(share, divisor)| {
+            let left = left_of_start(share * (1.0 - share) / divisor, self.scaled.row_norm, self.time);
+            // A start that was handed in stands for itself.
+            (if self.is_started { 0.0 } else { left }, left)
+        });
+        let factors = centred_logs(&divisors_of(&softmax(ends), self.saturation));
+        left.zip(factors).map(|((whole, left), factor)| (whole + (1.0 - left) * LINK_SHARE) * factor).collect()
     }
 
     fn change(&self) -> Vec<f64> {
@@ -436,18 +460,18 @@ fn descent_time(classes: u32, signal: f64, row_norm: f64) -> f64 {
     time * signal / (signal + half) * signal / row_norm
 }
 
-/// Step `eta` of `passes` passes that take `time = eta T / (1 - beta)` together, at most `3.8 / (A · curvature)`.
+/// Step `eta` of `passes` passes that take `time = eta T / (1 - beta)` together, at most `3.8 / (A · curvature + l2/n)`.
 ///
 /// The bound is that of heavy ball, `2 (1 + beta) / L`, with the largest eigenvalue `L` of the mean Hessian at most `curvature`
-/// times the mean row norm.
-fn step_of(time: f64, row_norm: f64, curvature: f64, passes: u32) -> f64 {
-    (time * (1.0 - MOMENTUM) / f64::from(passes)).min(2.0 * (1.0 + MOMENTUM) / (row_norm * curvature))
+/// times the mean row norm, and the penalty a row.
+fn step_of(time: f64, row_norm: f64, curvature: f64, penalty: f64, passes: u32) -> f64 {
+    (time * (1.0 - MOMENTUM) / f64::from(passes)).min(2.0 * (1.0 + MOMENTUM) / (row_norm * curvature + penalty))
 }
 
-/// How much of a change of its start the intercept keeps: `e^{-h t}` with the curvature `h = min(p, 1 - p) / A` of the mean
-/// two-sided loss at the base rate `p`.
-fn left_of_start(rate: f64, row_norm: f64, time: f64) -> f64 {
-    (-rate.min(1.0 - rate) / row_norm * time).exp()
+/// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base
+/// rates: `min(p, 1 - p)` of the two-sided loss, `p_k (1 - p_k) / d_k` of bounded slopes with divisors `d`.
+fn left_of_start(curvature: f64, row_norm: f64, time: f64) -> f64 {
+    (-curvature / row_norm * time).exp()
 }
 
 /// Heavy-ball descent on noisy gradients, and the mean of its last points.
@@ -499,9 +523,11 @@ mod tests {
         for signal in [1e-3, 1.0, 1e3, 1e6, 1e12] {
             for norm in [1.0, 3.0, 30.0] {
                 for curvature in [0.25, 1.0] {
-                    let step = step_of(descent_time(2, signal, norm), norm, curvature, 100);
-                    // Heavy ball on a quadratic with curvature up to L converges for eta <= 2 (1 + beta) / L.
-                    assert!(step > 0.0 && step <= 2.0 * (1.0 + MOMENTUM) / (norm * curvature));
+                    for penalty in [0.0, 1.0, 1e9] {
+                        let step = step_of(descent_time(2, signal, norm), norm, curvature, penalty, 100);
+                        // Heavy ball on a quadratic with curvature up to L converges for eta <= 2 (1 + beta) / L.
+                        assert!(step > 0.0 && step <= 2.0 * (1.0 + MOMENTUM) / (norm * curvature + penalty));
+                    }
                 }
             }
         }
@@ -509,26 +535,25 @@ mod tests {
 
     #[test]
     fn counts_and_check_get_more_where_little_signal_is_expected() {
-        let schema = |rows: &str| {
+        let of_classes = |rows: &str, classes: &str| {
             let text = format!(
-                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n{rows}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \
-                 \"yes\"]\n[features]\na = {{ bounds = [0, 10] }}\n"
+                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n{rows}\n[target]\ncolumn = \"y\"\nclasses = [{classes}]\n\
+                 [features]\na = {{ bounds = [0, 10] }}\n"
             );
             Schema::from_text(&text).expect("legal")
         };
+        let schema = |rows: &str| of_classes(rows, "1, 2");
         assert!((weakness(&schema("rows = 3000"), 0.06) - 0.5).abs() < 1e-12, "n mu = 180");
         assert!((weakness(&schema(""), 0.0025) - 0.8).abs() < 1e-12, "36,000 rows: n mu = 90");
-        let shares = |epsilon: f64, rows: &str| -> Vec<f64> {
+        let shares = |epsilon: f64, schema: &Schema| -> Vec<f64> {
             use reticent_core::units::{Delta, Epsilon};
-            let schema = schema(rows);
             let claim = crate::plan::PrivacyClaim::new(
                 schema.relation(),
                 Epsilon::new(epsilon).expect("legal"),
                 Delta::new(1e-6).expect("legal"),
             );
             let options = crate::options::Options::default();
-            let prepared =
-                NoisyGd.prepare(&FitRequest { schema: &schema, claim: &claim, init: None, options: &options });
+            let prepared = NoisyGd.prepare(&FitRequest { schema, claim: &claim, init: None, options: &options });
             let plan = prepared.expect("affordable");
             let price = |release: &reticent_core::ledger::PlannedRelease| {
                 let sensitivity = release.shape.sensitivity(&claim.relation).expect("finite").get() as f64;
@@ -538,8 +563,10 @@ mod tests {
             plan.plan().releases.iter().map(price).collect()
         };
         for (found, expected) in [
-            (shares(3.0, "rows = 1000000"), [0.05, 0.05, 0.85, 0.05]),
-            (shares(0.001, "rows = 100"), [0.15, 0.05, 0.7, 0.1]),
+            (shares(3.0, &schema("rows = 1000000")), [0.05, 0.05, 0.85, 0.05]),
+            (shares(0.001, &schema("rows = 100")), [0.15, 0.05, 0.7, 0.1]),
+            (shares(3.0, &of_classes("rows = 1000000", "1, 2, 3")), [0.05, 0.05, 0.875, 0.025]),
+            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), [0.05, 0.05, 0.825, 0.075]),
         ] {
             assert!(found.iter().sum::<f64>() <= 1.0);
             assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 2e-4), "{found:?}");
@@ -549,7 +576,39 @@ mod tests {
     #[test]
     fn the_intercept_follows_a_better_start_as_far_as_it_has_not_moved() {
         assert!((left_of_start(0.25, 2.0, 8.0) - (-1f64).exp()).abs() < 1e-15);
-        assert!((left_of_start(0.9, 3.0, 0.0) - 1.0).abs() < 1e-15);
+        assert!((left_of_start(0.1, 3.0, 0.0) - 1.0).abs() < 1e-15);
+    }
+
+    /// Base rates go in as the shares that stand for them, and come out as themselves where the descent has not moved.
+    #[test]
+    fn intercepts_move_to_what_their_shares_stand_for() {
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [1, 2, 3]\n\
+                      [features]\na = { bounds = [0, 10] }\n";
+        let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
+        let descended = |is_started, time| Descended {
+            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0).scaled(&coding, 100.0),
+            encoding: Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm)),
+            counts: ClassCounts::of(&[80.0, 10.0, 10.0], 1.0),
+            rows: 100.0,
+            is_started,
+            start: vec![0.0; 6],
+            weights: vec![0.0; 6],
+            saturation: 0.5,
+            time,
+        };
+        let rates = [0.8, 0.1, 0.1];
+        let start = centred_logs(&shares_of(&rates, 0.5));
+        let moved = |is_started, time| -> Vec<f64> {
+            let links = descended(is_started, time).links(&start, &start);
+            start.iter().zip(links).map(|(start, link)| start + link).collect()
+        };
+        assert_close(&moved(false, 0.0), &centred_logs(&rates));
+        assert_close(&moved(true, 0.0), &start);
+        let halfway: Vec<f64> =
+            start.iter().zip(centred_logs(&rates)).map(|(start, whole)| (start + whole) / 2.0).collect();
+        assert_close(&moved(false, 1e9), &halfway);
+        assert_close(&moved(true, 1e9), &halfway);
+        assert_eq!(descended(false, 0.0).links(&[0.3], &[0.9]), [0.0]);
     }
 
     #[test]
@@ -602,7 +661,7 @@ mod tests {
         assert_close(&[scaled.row_norm], &[number("row_norm")]);
         for (classes, eta) in [(2, "eta"), (3, "eta_of_many")] {
             let time = descent_time(classes, signal, scaled.row_norm);
-            assert_close(&[step_of(time, scaled.row_norm, 1.0, 100)], &[number(eta)]);
+            assert_close(&[step_of(time, scaled.row_norm, 1.0, 0.0, 100)], &[number(eta)]);
         }
 
         let count = |place: usize| -> Vec<f64> {

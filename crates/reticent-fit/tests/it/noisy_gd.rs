@@ -2,6 +2,7 @@
 
 use reticent_core::ledger::Request;
 use reticent_core::units::MuSquared;
+use reticent_fit::model::Model;
 use reticent_fit::plan::PlanError;
 
 use reticent_core::record::{Cell, Label};
@@ -15,7 +16,7 @@ fn default() -> Asked<'static> {
     Asked::of("noisy-gd")
 }
 
-fn coefficient(model: &reticent_fit::model::Model, column: &str) -> f64 {
+fn coefficient(model: &Model, column: &str) -> f64 {
     let found = model.outputs[0].coefficients.iter().find(|one| one.column == column);
     found.expect("a column of the schema").coefficient
 }
@@ -185,6 +186,72 @@ fn three_classes_are_told_apart_or_get_their_base_rates() {
             for (found, rate) in model.probabilities(&[1.0, x]).iter().zip([5.0 / 12.0, 5.0 / 12.0, 2.0 / 12.0]) {
                 assert!((found - rate).abs() < 0.1, "seed {seed}: {model:?}");
             }
+        }
+    }
+}
+
+/// Uneven classes and a rare number: where the score of a class rises is no matter of equal shares.
+#[test]
+fn a_rare_number_that_classes_follow_is_kept() {
+    let (schema, _) = three_classes(false);
+    let mut table = reticent_curator::table::CodedTable::empty(&schema);
+    for row in 0..20_000u32 {
+        // Of rows with x = 3, a fifth, 99 % are of class 0; of the others 75 %, and the rest in equal parts.
+        let (is_rare, place) = (row % 5 == 0, row / 5 % 200);
+        let class = if place < if is_rare { 198 } else { 150 } { 0 } else { 1 + place as u16 % 2 };
+        table.push(&[Cell::Number(if is_rare { 3.0 } else { 0.0 })], Label::Class(class));
+    }
+    let engine = reticent_curator::memory_engine::MemoryEngine::new(table);
+    for seed in 0..5 {
+        let (_, model) = fit(&schema, &engine, &default(), 10.0, seed);
+        let [of_rare, of_others] = [3.0, 0.0].map(|x| model.probabilities(&[1.0, x])[0]);
+        assert!(of_rare > 0.93 && (0.7..0.8).contains(&of_others), "seed {seed}: {of_rare} {of_others}");
+    }
+}
+
+/// A start of twice the right size is corrected, though the classes then follow the change less than they follow the start.
+#[test]
+fn a_public_start_that_is_too_sure_is_corrected() {
+    let schema = schema(ADD_REMOVE);
+    let engine = engine(&schema, ROWS);
+    let (_, good) = fit(&schema, &engine, &default(), 100.0, 1);
+    let mut sure = good.clone();
+    let twice = |model: &mut Model| {
+        for output in &mut model.outputs {
+            output.intercept *= 2.0;
+            output.coefficients.iter_mut().for_each(|coefficient| coefficient.coefficient *= 2.0);
+        }
+    };
+    twice(&mut sure);
+    let size = |model: &Model| coefficient(model, "x0").abs();
+    let (_, corrected) = fit(&schema, &engine, &Asked { init: Some(&sure), ..default() }, 100.0, 2);
+    assert!(size(&corrected) < 1.4 * size(&good), "{} {}", size(&corrected), size(&good));
+
+    // In tenths, by x.
+    let upper = [[6, 9], [5, 8], [3, 7], [1, 4]];
+    let (schema, _) = three_classes(false);
+    let mut table = reticent_curator::table::CodedTable::empty(&schema);
+    for row in 0..8000usize {
+        let class = upper[row % 4].iter().filter(|upper| row / 4 % 10 >= **upper).count();
+        table.push(&[Cell::Number((row % 4) as f64)], Label::Class(class as u16));
+    }
+    let engine = reticent_curator::memory_engine::MemoryEngine::new(table);
+    let (_, good) = fit(&schema, &engine, &default(), 10.0, 1);
+    let mut sure = good.clone();
+    twice(&mut sure);
+    let (_, corrected) = fit(&schema, &engine, &Asked { init: Some(&sure), ..default() }, 10.0, 2);
+    let first = |model: &Model| model.outputs[0].coefficients[0].coefficient.abs();
+    assert!(first(&corrected) < 1.5 * first(&good), "{} {}", first(&corrected), first(&good));
+}
+
+#[test]
+fn a_penalty_of_any_size_leaves_the_base_rate_at_least() {
+    let schema = schema(ADD_REMOVE);
+    let engine = engine(&schema, ROWS);
+    for l2 in ["1e4", "1e7", "1e30"] {
+        let (_, model) = fit(&schema, &engine, &default().with("l2", l2), 10.0, 1);
+        for row in rows(50) {
+            assert!(score(&model, &row).abs() < 1.0, "{l2}: {}", score(&model, &row));
         }
     }
 }

@@ -36,12 +36,12 @@ pub(super) fn draw(audit: &Audit, file: &mut File) -> Result<(), Failure> {
             .map_err(|error| failed(&error))?;
         let claimed = (1..POINTS)
             .map(|point| point as f64 / POINTS as f64)
-            .map(|alarms| (alarms, claimed_misses(alarms, audit.claim.mu)));
+            .map(|alarms| (alarms, claimed_misses(alarms, audit.mu)));
         let (blue, orange) = (RGBColor(0, 114, 178), RGBColor(213, 94, 0));
         chart
             .draw_series(LineSeries::new(claimed, blue.stroke_width(2)))
             .map_err(|error| failed(&error))?
-            .label(format!("claimed: no test does better than this (mu {:.3})", audit.claim.mu))
+            .label(format!("claimed: no test does better than this (mu {:.3})", audit.mu))
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], blue.stroke_width(2)));
         chart
             .draw_series(LineSeries::new(observed(&audit.scores), orange.stroke_width(2)))

@@ -86,9 +86,12 @@ pub(super) fn judge<'a>(arguments: &TrialArguments, schema: &Schema, trials: Vec
         runs: arguments.runs,
     };
     let plan = trial.prepared.plan();
+    let claim = plan.claim.clone();
+    let price = plan.request("synthetic", schema).price_up(&claim.relation).expect("the fits were admitted");
     Ok(Audit {
         method: plan.method,
-        claim: plan.claim.clone(),
+        claim,
+        mu: price.mu_up(),
         pair: trial.description.clone(),
         errors,
         bounds: errors.lower_bounds(arguments.confidence, arguments.delta.get()),

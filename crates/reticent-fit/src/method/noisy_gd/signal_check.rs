@@ -1,9 +1,9 @@
-//! How much of a fitted change of the scores the data bear out: from one released 2x2 table or, with more than two classes, from
-//! one released count.
+//! How much of a fitted change of the scores the data bear out: from one released 2x2 table of two classes or, for a start that was
+//! handed in and with more than two classes, from released excess hits.
 //!
-//! The table counts rows by class and by the sign of the change of their score; the count is of rows whose class is the one whose score
-//! rises most. What either has beyond independence says how far the change should have gone; it is a number in one dimension, and so
-//! far better known than the change itself, which carries the noise of every column.
+//! The table counts rows by class and by the sign of the change of their score. Excess hits are of the class whose score rises most, beyond
+//! what the start expects. What either has says how far the change should have gone; it is a number in one dimension, and so far better
+//! known than the change itself, which carries the noise of every column.
 
 use super::saturation::softmax;
 
@@ -11,8 +11,12 @@ use super::saturation::softmax;
 const PRIOR: (f64, f64) = (0.5, 0.6);
 /// Estimates from this share on keep everything: the check only tells weak signals, it does not tune strong ones.
 const WHOLE: f64 = 0.7;
-/// Public draws of a row's change, for what to expect of more than two classes.
-const DRAWS: u32 = 1000;
+/// Fewest and most public draws of a row, and how many weights they may look at together.
+const DRAWS: (usize, usize) = (100, 1000);
+const WEIGHTS_DRAWN: usize = 10_000_000;
+/// Error of what is expected, and the least that a gain is taken to be, as shares of it.
+const EXPECTED_ERROR: f64 = 0.5;
+const GAIN_LEAST: f64 = 0.1;
 
 /// Share of the change to keep, in `[0, 1]`.
 ///
@@ -42,47 +46,52 @@ fn kept(share: f64, error: f64) -> f64 {
     ((precision * share + prior * PRIOR.0) / (precision + prior) / WHOLE).clamp(0.0, 1.0)
 }
 
-/// What a count of rows whose class has the score that rises most should be, as shares of all rows.
-pub(super) struct ExpectedHits {
-    /// If classes and scores had nothing to do with each other: `sum_k pi_k P(k rises most)`.
-    independent: f64,
-    /// If the change were right: `E[softmax(ln pi + z)_k]` for the `k` that rises most.
-    right: f64,
+/// Share of the change to keep, in `[0, 1]`, from excess hits ([`Map::ExcessHits`](reticent_core::query::Map)).
+///
+/// ```text
+///   H = sum [y = h] - p_h: 0 where the classes follow the first model       G = sum q_h - p_h: what H should be where they follow the second
+///   share = posterior mean of H / G under the normal prior, over 0.7, within [0, 1]
+/// ```
+/// with `h` the class whose score rises most. `released` are `H` and `G/2`, each with noise of standard deviation `noise`; `G` is pooled
+/// with what is expected in public, whose error is taken to be half of it. A change of nothing is kept.
+pub(super) fn kept_of_hits(released: &[f64], noise: f64, expected: f64) -> f64 {
+    if expected <= 0.0 {
+        return 1.0;
+    }
+    let (of_release, of_model) = ((2.0 * noise).powi(-2), (EXPECTED_ERROR * expected).powi(-2));
+    let pooled = (of_release * 2.0 * released[1] + of_model * expected) / (of_release + of_model);
+    let gain = pooled.max(GAIN_LEAST * expected);
+    kept(released[0] / gain, noise / gain)
 }
 
-impl ExpectedHits {
-    /// `change` has one weight a column and class, class after class; `deviations` are those of the columns over rows, in public, as
-    /// if columns were uncorrelated, and uniform; 0 for the intercept. `rates` are the classes'.
-    ///
-    /// Drawn by a fixed sequence: the same public values give the same expectation.
-    pub(super) fn of(change: &[f64], deviations: &[f64], rates: &[f64]) -> Self {
-        let mut uniform = FixedSequence(0);
-        let (mut most, mut right) = (vec![0.0; rates.len()], 0.0);
-        let mut row = vec![0.0; deviations.len()];
-        for _ in 0..DRAWS {
-            for (value, deviation) in row.iter_mut().zip(deviations) {
-                *value = deviation * 3f64.sqrt() * uniform.next();
-            }
-            let rise =
-                |of_class: &[f64]| -> f64 { of_class.iter().zip(&row).map(|(weight, value)| weight * value).sum() };
-            let rises: Vec<f64> = change.chunks_exact(row.len()).map(rise).collect();
-            let highest = (1..rises.len()).fold(0, |best, place| if rises[place] > rises[best] { place } else { best });
-            let scores: Vec<f64> = rises.iter().zip(rates).map(|(rise, rate)| rise + rate.ln()).collect();
-            most[highest] += 1.0 / f64::from(DRAWS);
-            right += softmax(&scores)[highest] / f64::from(DRAWS);
+/// Mean of `q_h - p_h` over rows, with `p` the probabilities by weights `first`, `q` those after `change`, and `h` the class whose score
+/// rises most. Weights are one a column and score, score after score; one score stands for two classes. `deviations` are those of the
+/// columns over rows, in public, as if columns were uncorrelated, uniform and centred; 0 for the intercept.
+///
+/// Drawn by a fixed sequence: the same public values give the same mean.
+pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -> f64 {
+    let draws = (WEIGHTS_DRAWN / first.len()).clamp(DRAWS.0, DRAWS.1);
+    let mut uniform = FixedSequence(0);
+    let mut row = vec![0.0; deviations.len()];
+    let mut total = 0.0;
+    for _ in 0..draws {
+        row[0] = 1.0;
+        for (value, deviation) in row.iter_mut().zip(deviations).skip(1) {
+            *value = deviation * 3f64.sqrt() * uniform.next();
         }
-        Self { independent: most.iter().zip(rates).map(|(share, rate)| share * rate).sum(), right }
-    }
-
-    /// Share of the change to keep, in `[0, 1]`: posterior mean of `(hits/n - independent) / (right - independent)`, as in
-    /// [`kept_share`]. `hits` were counted with noise of standard deviation `noise`. A change of nothing is kept.
-    pub(super) fn kept_share(&self, hits: f64, noise: f64, rows: f64) -> f64 {
-        let expected = self.right - self.independent;
-        if expected <= 0.0 {
-            return 1.0;
+        let scores_by = |weights: &[f64]| -> Vec<f64> {
+            let score = |of_class: &[f64]| of_class.iter().zip(&row).map(|(weight, value)| weight * value).sum();
+            weights.chunks_exact(row.len()).map(score).collect()
+        };
+        let (mut before, mut rises) = (scores_by(first), scores_by(change));
+        if let ([score], [rise]) = (&before[..], &rises[..]) {
+            (before, rises) = (vec![0.0, *score], vec![0.0, *rise]);
         }
-        kept((hits / rows - self.independent) / expected, noise / rows / expected)
+        let rising = (1..rises.len()).fold(0, |best, place| if rises[place] > rises[best] { place } else { best });
+        let after: Vec<f64> = before.iter().zip(&rises).map(|(before, rise)| before + rise).collect();
+        total += softmax(&after)[rising] - softmax(&before)[rising];
     }
+    total / draws as f64
 }
 
 /// Numbers in `[-1, 1)` that look random and are always the same (SplitMix64; Steele, Lea, Flood 2014): for public integrals only.
@@ -138,37 +147,41 @@ mod tests {
         assert!((kept - 0.5 / WHOLE).abs() < 0.01, "{kept}");
     }
 
-    /// Two columns, the first of which decides between the classes 0 and 1; nothing speaks for class 2.
-    fn hits() -> ExpectedHits {
-        ExpectedHits::of(&[0.0, 1.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0], &[0.0, 0.5, 2.0], &[0.5, 0.3, 0.2])
-    }
-
     #[test]
-    fn hits_are_expected_as_their_integral() {
-        // Of u in [-1, 1], by hand: 0 rises most for u > 0, else 1, so (0.5 + 0.3)/2 are hit by chance. With z = sqrt(3)/2 u the mean of
-        // 0.5 e^z/(0.5 e^z + 0.3 e^-z + 0.2) over u > 0 and of 0.3 e^-z/(..) over u < 0 is 0.5438 (Simpson's rule).
-        assert!((hits().independent - 0.4).abs() < 0.01, "{}", hits().independent);
-        let mean = |from: f64, share: &dyn Fn(f64) -> f64| -> f64 {
-            (0..10_000).map(|place| share(from * (f64::from(place) + 0.5) / 10_000.0)).sum::<f64>() / 10_000.0
+    fn a_gain_is_expected_as_its_integral() {
+        // A number decides between the classes 0 and 1; nothing speaks for class 2. By hand: with z = sqrt(3)/2 u, u uniform in [-1, 1], class 0
+        // rises most for u > 0, from 0.5 to 0.5 e^z/(0.5 e^z + 0.3 e^-z + 0.2), else class 1, from 0.3 to 0.3 e^-z/(..).
+        let rates: [f64; 3] = [0.5, 0.3, 0.2];
+        let first: Vec<f64> = rates.iter().flat_map(|rate| [rate.ln(), 0.0, 0.0]).collect();
+        let change = [0.0, 1.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0];
+        let mean = |gain: &dyn Fn(f64) -> f64| -> f64 {
+            (0..10_000).map(|place| gain(0.75f64.sqrt() * (f64::from(place) + 0.5) / 10_000.0)).sum::<f64>() / 10_000.0
         };
         let total = |z: f64| 0.5 * z.exp() + 0.3 * (-z).exp() + 0.2;
-        let zero = mean(0.75f64.sqrt(), &|z| 0.5 * z.exp() / total(z));
-        let one = mean(-0.75f64.sqrt(), &|z| 0.3 * (-z).exp() / total(z));
-        assert!((hits().right - (zero + one) / 2.0).abs() < 0.01, "{} {zero} {one}", hits().right);
+        let zero = mean(&|z| 0.5 * z.exp() / total(z) - 0.5);
+        let one = mean(&|z| 0.3 * z.exp() / total(-z) - 0.3);
+        let found = expected_gain(&first, &change, &[0.0, 0.5, 2.0]);
+        assert!((found - (zero + one) / 2.0).abs() < 0.005, "{found} {zero} {one}");
+        // One score of two classes is that of the second.
+        let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
+        let two = expected_gain(&[0.3, 0.0], &[0.0, 1.0], &[0.0, 0.5]);
+        let both = mean(&|z| (sigmoid(0.3 + z) - sigmoid(0.3 - z)) / 2.0);
+        assert!((two - both).abs() < 0.005, "{two} {both}");
+        assert!(expected_gain(&first, &[0.0; 9], &[0.0, 0.5, 2.0]).abs() < 1e-15);
     }
 
     #[test]
-    fn hits_that_are_expected_keep_the_change_and_those_by_chance_do_not() {
-        let hits = hits();
-        let kept = |share: f64, noise: f64| {
-            hits.kept_share(1000.0 * (hits.independent + share * (hits.right - hits.independent)), noise, 1000.0)
-        };
-        assert!((kept(1.0, 1.0) - 1.0).abs() < 1e-12);
-        assert!(kept(0.0, 1.0) < 0.01);
-        assert!((kept(0.35, 1.0) - 0.5).abs() < 0.01);
-        assert!((kept(-40.0, 1e6) - PRIOR.0 / WHOLE).abs() < 0.01, "all noise: the prior");
-        let nothing = ExpectedHits::of(&[0.0; 9], &[0.0, 0.5, 2.0], &[0.5, 0.3, 0.2]);
-        assert!((nothing.kept_share(7.0, 1.0, 1000.0) - 1.0).abs() < 1e-12);
+    fn hits_that_are_expected_keep_the_change_and_those_that_are_not_do_not() {
+        // Gains of 100 were expected and 80 released; the release decides where it is exact, the expectation where it is noise.
+        let kept = |hits: f64, noise: f64| kept_of_hits(&[hits, 40.0], noise, 100.0);
+        assert!((kept(80.0, 0.01) - 1.0).abs() < 1e-12 && (kept(28.0, 0.01) - 0.5).abs() < 1e-3);
+        assert!(kept(0.0, 0.01) < 1e-3 && kept(-50.0, 0.01) < 1e-12);
+        // By hand: pooled to (80/20^2 + 100/50^2)/(1/20^2 + 1/50^2) = 82.76; share 0.2417 with error 0.1208, to 0.2518.
+        assert!((kept(20.0, 10.0) - 0.2518 / WHOLE).abs() < 1e-3, "{}", kept(20.0, 10.0));
+        assert!((kept(-9e3, 1e7) - PRIOR.0 / WHOLE).abs() < 0.01, "all noise: the prior");
+        assert!((kept_of_hits(&[-5.0, 3.0], 1.0, 0.0) - 1.0).abs() < 1e-12, "a change of nothing");
+        // A gain below the least is noise: 5 of at least 10.
+        assert!((kept_of_hits(&[5.0, -1e9], 0.1, 100.0) - 0.5 / WHOLE).abs() < 1e-3);
     }
 
     #[test]

@@ -1,0 +1,76 @@
+//! Which ledger pays for private rows: the one that was named, or one beside their file.
+
+use std::path::{Path, PathBuf};
+
+use reticent_core::adjacency::Relation;
+use reticent_curator::ledger_file::{LedgerFile, LedgerFileError};
+
+use crate::failure::Failure;
+
+/// Where the ledger of a private command is.
+pub(super) enum LedgerPlace {
+    /// It must be there.
+    Named(PathBuf),
+    /// It is made when it is needed first.
+    Beside(PathBuf),
+}
+
+impl LedgerPlace {
+    /// The named ledger, or the one beside the file that `flag` names.
+    ///
+    /// Asked before anything else: what comes out of a pipe has no place of its own, and a ledger in `/dev` would be found by
+    /// no later command.
+    pub(super) fn of(named: Option<&Path>, flag: &str, file: &Path) -> Result<Self, Failure> {
+        if let Some(named) = named {
+            return Ok(Self::Named(named.to_owned()));
+        }
+        ledger_beside(file).map(Self::Beside).ok_or_else(|| {
+            Failure::Usage(format!(
+                "{flag} {} is a pipe or a device, and no ledger can lie beside it; name one with --ledger (`reticent ledger \
+                 init` makes it)",
+                file.display()
+            ))
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        let (Self::Named(path) | Self::Beside(path)) = self;
+        path
+    }
+
+    /// Opens a ledger that was named: it may be missing, which is told before a row is read.
+    pub(super) fn open_named(&self) -> Result<Option<LedgerFile>, Failure> {
+        match self {
+            Self::Named(path) => Ok(Some(LedgerFile::open(path)?)),
+            Self::Beside(_) => Ok(None),
+        }
+    }
+
+    /// The ledger, once the rows have been read: only a table that can be read gets one beside it.
+    pub(super) fn or_beside(&self, named: Option<LedgerFile>, relation: Relation) -> Result<LedgerFile, Failure> {
+        if let Some(named) = named {
+            return Ok(named);
+        }
+        let path = self.path();
+        LedgerFile::open_or_create(path, &[relation].into()).map_err(|error| {
+            // The owner of the rows need not be able to write where they lie.
+            if matches!(error, LedgerFileError::Io { .. }) && !path.exists() {
+                let advice = "or make a ledger in another place with `reticent ledger init`, and name it with --ledger";
+                return Failure::InputOutput(format!("{error}; {advice}"));
+            }
+            error.into()
+        })
+    }
+}
+
+/// A link to a table shares the ledger of the table itself. None beside a pipe, a device, or a file without a name.
+pub(super) fn ledger_beside(file: &Path) -> Option<PathBuf> {
+    let itself = if file.is_symlink() { file.canonicalize() } else { Ok(file.to_owned()) };
+    if file.metadata().is_ok_and(|found| itself.is_err() || !(found.is_file() || found.is_dir())) {
+        return None;
+    }
+    // What is not there, or is a folder, is refused where it is read.
+    let mut name = itself.unwrap_or_else(|_| file.to_owned()).into_os_string();
+    name.push(".ledger");
+    Some(PathBuf::from(name))
+}
