@@ -19,7 +19,7 @@ use reticent_core::minimum::{
 };
 
 use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum, add_products, float_dot};
-use crate::memory_engine::OutOfMemory;
+use crate::memory_engine::{OutOfMemory, zeros};
 
 /// Private lattice rows with what stands for their labels.
 pub(crate) struct Rows<'a> {
@@ -197,7 +197,7 @@ impl Problem<'_> {
     /// `sqrt(p (1 - p))` of every row and output, 0 of a row that does not count.
     fn roots_of_weights(&self, weights: &[f64]) -> Result<Vec<f32>, OutOfMemory> {
         let (outputs, columns, stride) = (self.outputs(), self.rows.columns, self.rows.stride);
-        let mut roots = zeros_of::<f32>(self.row_count() * outputs).ok_or(OutOfMemory)?;
+        let mut roots = zeros::<f32>(self.row_count() * outputs)?;
         let rows = roots.par_chunks_mut(outputs).zip(self.rows.features.par_chunks(stride)).enumerate();
         rows.filter(|(row, _)| self.label(*row).is_some()).for_each_init(
             || vec![0.0; outputs],
@@ -328,9 +328,9 @@ struct Curvature {
 impl Curvature {
     fn new(problem: &Problem<'_>) -> Result<Self, OutOfMemory> {
         let columns = problem.rows.columns;
-        let factors =
-            (0..problem.outputs()).map(|_| zeros_of(columns.checked_mul(columns)?)).collect::<Option<Vec<_>>>();
-        Ok(Self { columns, computed: false, factors: factors.ok_or(OutOfMemory)? })
+        let square = columns.checked_mul(columns).ok_or(OutOfMemory)?;
+        let factors = (0..problem.outputs()).map(|_| zeros(square)).collect::<Result<_, _>>()?;
+        Ok(Self { columns, computed: false, factors })
     }
 
     /// A row counts by `trunc(sqrt(w_i) u_i)`: no answer depends on the curvature, only how soon it is found.
@@ -340,7 +340,7 @@ impl Curvature {
         let triangle = columns * (columns + 1) / 2;
         let roots = problem.roots_of_weights(&weights)?;
         for (output, factor) in self.factors.iter_mut().enumerate() {
-            let zero = || zeros_of::<i64>(triangle + columns + 1).unwrap_or_default();
+            let zero = || zeros::<i64>(triangle + columns + 1).unwrap_or_default();
             let sums = blocks(rows, CURVATURE_ROWS)
                 .fold(zero, |mut sums, rows| {
                     let mut scaled = vec![0; rows.len() * columns];
@@ -427,13 +427,6 @@ fn solve(factor: &[f64], right: &mut [f64]) {
         let value = right[j];
         right[..j].iter_mut().zip(row).for_each(|(one, factor)| *one -= value * factor);
     }
-}
-
-fn zeros_of<T: Default + Clone>(length: usize) -> Option<Vec<T>> {
-    let mut zeros = Vec::new();
-    zeros.try_reserve_exact(length).ok()?;
-    zeros.resize(length, T::default());
-    Some(zeros)
 }
 
 fn dot(left: &[f64], right: &[f64]) -> f64 {

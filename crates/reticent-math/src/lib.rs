@@ -2,6 +2,7 @@
 //! released, except by `reticent-curator`, which answers for what it makes of the result.
 
 pub mod discriminant;
+pub mod fixed_sequence;
 pub mod gram_regression;
 pub mod lbfgs;
 pub mod least_squares;

@@ -10,6 +10,7 @@
 use faer::{Mat, MatRef};
 use thiserror::Error;
 
+use crate::fixed_sequence::FixedSequence;
 use crate::noise_aware_map::{ResponseModel, Statistic};
 
 /// How to descend.
@@ -154,33 +155,24 @@ fn largest_curvature(features: MatRef<'_, f64>, model: ResponseModel) -> f64 {
 struct Shuffled {
     order: Vec<usize>,
     position: usize,
-    state: u64,
+    words: FixedSequence,
 }
 
 impl Shuffled {
     fn new(rows: usize) -> Self {
-        Self { order: (0..rows).collect(), position: rows, state: 0x9e37_79b9_7f4a_7c15 }
+        Self { order: (0..rows).collect(), position: rows, words: FixedSequence::new(0x9e37_79b9_7f4a_7c15) }
     }
 
     fn next(&mut self) -> usize {
         if self.position == self.order.len() {
             for last in (1..self.order.len()).rev() {
-                let other = (self.splitmix() % (last as u64 + 1)) as usize;
+                let other = (self.words.next_word() % (last as u64 + 1)) as usize;
                 self.order.swap(last, other);
             }
             self.position = 0;
         }
         self.position += 1;
         self.order[self.position - 1]
-    }
-
-    /// SplitMix64 (Steele, Lea, Flood 2014).
-    fn splitmix(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
     }
 }
 

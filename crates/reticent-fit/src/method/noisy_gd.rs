@@ -423,13 +423,14 @@ impl Descended {
         }
         let shares = softmax(starts);
         let curvatures = shares.iter().zip(divisors_of(&shares, self.saturation));
-        let left = curvatures.map(|(share, divisor)| {
+        let moved = curvatures.map(|(share, divisor)| {
             let left = left_of_start(share * (1.0 - share) / divisor, self.scaled.row_norm, self.time);
             // A start that was handed in stands for itself.
-            (if self.is_started { 0.0 } else { left }, left)
+            let of_start = if self.is_started { 0.0 } else { left };
+            of_start + (1.0 - left) * LINK_SHARE
         });
         let factors = centred_logs(&divisors_of(&softmax(ends), self.saturation));
-        left.zip(factors).map(|((whole, left), factor)| (whole + (1.0 - left) * LINK_SHARE) * factor).collect()
+        moved.zip(factors).map(|(moved, factor)| moved * factor).collect()
     }
 
     fn change(&self) -> Vec<f64> {

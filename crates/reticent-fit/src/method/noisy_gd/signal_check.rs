@@ -5,6 +5,8 @@
 //! what the start expects. What either has says how far the change should have gone; it is a number in one dimension, and so far better
 //! known than the change itself, which carries the noise of every column.
 
+use reticent_math::fixed_sequence::FixedSequence;
+
 use super::saturation::softmax;
 
 /// Prior of the share that should be kept: mean and standard deviation.
@@ -71,13 +73,13 @@ pub(super) fn kept_of_hits(released: &[f64], noise: f64, expected: f64) -> f64 {
 /// Drawn by a fixed sequence: the same public values give the same mean.
 pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -> f64 {
     let draws = (WEIGHTS_DRAWN / first.len()).clamp(DRAWS.0, DRAWS.1);
-    let mut uniform = FixedSequence(0);
+    let mut uniform = FixedSequence::new(0);
     let mut row = vec![0.0; deviations.len()];
     let mut total = 0.0;
     for _ in 0..draws {
         row[0] = 1.0;
         for (value, deviation) in row.iter_mut().zip(deviations).skip(1) {
-            *value = deviation * 3f64.sqrt() * uniform.next();
+            *value = deviation * 3f64.sqrt() * uniform.next_uniform();
         }
         let scores_by = |weights: &[f64]| -> Vec<f64> {
             let score = |of_class: &[f64]| of_class.iter().zip(&row).map(|(weight, value)| weight * value).sum();
@@ -92,20 +94,6 @@ pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -
         total += softmax(&after)[rising] - softmax(&before)[rising];
     }
     total / draws as f64
-}
-
-/// Numbers in `[-1, 1)` that look random and are always the same (SplitMix64; Steele, Lea, Flood 2014): for public integrals only.
-struct FixedSequence(u64);
-
-impl FixedSequence {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        (mixed >> 11) as f64 * 2f64.powi(-52) - 1.0
-    }
 }
 
 /// `cov(sigmoid(intercept + z), sign z)` for a normal `z` of mean 0 and this standard deviation: Simpson's rule on `[0, 8]`
@@ -182,16 +170,6 @@ mod tests {
         assert!((kept_of_hits(&[-5.0, 3.0], 1.0, 0.0) - 1.0).abs() < 1e-12, "a change of nothing");
         // A gain below the least is noise: 5 of at least 10.
         assert!((kept_of_hits(&[5.0, -1e9], 0.1, 100.0) - 0.5 / WHOLE).abs() < 1e-3);
-    }
-
-    #[test]
-    fn the_fixed_sequence_is_that_of_its_source() {
-        // The first outputs of SplitMix64 with seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4.
-        let mut sequence = FixedSequence(0);
-        for bits in [0xe220_a839_7b1d_cdafu64, 0x6e78_9e6a_a1b9_65f4] {
-            let expected = (bits >> 11) as f64 * 2f64.powi(-52) - 1.0;
-            assert!((sequence.next() - expected).abs() < 1e-15);
-        }
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! Numbers that look random and are always the same: for public choices and integrals that must come out the same every time.
+//!
+//! Source: Steele, Lea, Flood 2014 (SplitMix64). Nothing private may rest on it, and no noise is drawn from it.
+
+/// A sequence that is determined by its seed.
+pub struct FixedSequence(u64);
+
+impl FixedSequence {
+    /// The sequence of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn next_word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// The next number in `[-1, 1)`.
+    pub fn next_uniform(&mut self) -> f64 {
+        (self.next_word() >> 11) as f64 * 2f64.powi(-52) - 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fixed_sequence_is_that_of_its_source() {
+        // The first outputs of SplitMix64 with seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4.
+        let (mut words, mut uniform) = (FixedSequence::new(0), FixedSequence::new(0));
+        for bits in [0xe220_a839_7b1d_cdafu64, 0x6e78_9e6a_a1b9_65f4] {
+            assert_eq!(words.next_word(), bits);
+            let expected = (bits >> 11) as f64 * 2f64.powi(-52) - 1.0;
+            assert!((uniform.next_uniform() - expected).abs() < 1e-15);
+        }
+    }
+}
