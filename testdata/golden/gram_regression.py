@@ -29,11 +29,30 @@ def isotonic(values):
     ])
 
 
-def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None):
+def known_trace(noisy, deviation):
+    if noisy > 20 * deviation:
+        return max(noisy, 1.0)
+    last = np.log(max(max(noisy, 0) + 10 * deviation, 1.0))
+    t = np.exp(np.linspace(0, last, int(np.ceil(50 * last)) + 1))
+    # A prior 1/T is a uniform one of ln T.
+    return np.average(t, weights=np.exp(-0.5 * ((t - noisy) / deviation) ** 2))
+
+
+def unknown_rows(values, g, s):
+    d = len(values)
+    # Stieltjes transform at l_k - i s; a direction meets itself.
+    transform = (1 / (values[:, None] - values[None, :] - 1j * s)).mean(1)
+    known = np.clip((1 - d * s**2 * abs(transform) ** 2 - 0.25) / (0.75 - 1 / d), 0, 1)
+    pairs = np.maximum(known[:, None], known[None, :])
+    np.fill_diagonal(pairs, 0)
+    return s**2 * pairs.sum(1) + 1 / (1 / (2 * s**2) + 1 / g**2)
+
+
+def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, free_intercept=False):
     d = len(cross)
     mean = np.zeros(d) if mean is None else np.array(mean)
     values, vectors = np.linalg.eigh(gram)
-    trace = max(np.trace(gram), np.sqrt(2 * d) * s, 1.0)
+    trace = known_trace(np.trace(gram), np.sqrt(2 * d) * s)
     gap = values[:, None] - values[None, :]
     xi = values - 2 * s * s * (gap / (gap**2 + s * s)).sum(1)
     g = isotonic(np.maximum(xi, 0))
@@ -43,12 +62,15 @@ def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None):
     m2 = mean @ mean
     r = square - 2 * mean @ cross + mean @ gram @ mean
     r_var = s_r**2 + 4 * s_t**2 * m2 + 2 * s**2 * m2**2
-    tau2 = np.geomspace(1e-7, 1e3, 49)[:, None, None]
+    grid = np.geomspace(1e-7, 1e3, 49)
+    tau2 = unit**2 * grid[:, None, None]
     sigma2 = np.geomspace(1e-6, 1.0, 49)[None, :, None]
-    v = s_t**2 + s**2 * (1 + 1 / d) * (d * tau2 + m2) + sigma2 * g
-    c = tau2 * g**2 + v
-    w, pv = tau2 * g * z / c, tau2 * v / c
-    log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(tau2[..., 0] / 0.03) / 2.0) ** 2
+    v = s_t**2 + s**2 * (1 + 1 / d) * m2 + unknown_rows(values, g, s) * tau2 + sigma2 * g
+    own = vectors[0] ** 4 if free_intercept else np.zeros(d)
+    prior = tau2 * (1 - own) + own * unit**2 / 3
+    c = prior * g**2 + v
+    w, pv = prior * g * z / c, prior * v / c
+    log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(grid[:, None] / 0.1) / 2.0) ** 2
     explained = rows * sigma2[..., 0] + (g * (w**2 + pv)).sum(-1)
     spread = r_var + 2 * rows * sigma2[..., 0] ** 2 + (2 * g**2 * pv * (2 * w**2 + pv)).sum(-1)
     spread = spread + 2 * s**2 * (w**2 + pv).sum(-1) ** 2
@@ -73,6 +95,7 @@ if __name__ == "__main__":
         "quiet": posterior(gram, cross, square, 0.05, 0.05, 0.05),
         "noisy": posterior(gram, cross, square, 9.0, 6.0, 20.0),
         "centred": posterior(gram, cross, square, 9.0, 6.0, 20.0, rows=280.0, mean=[0.4, -0.3, 0.0, 0.1]),
+        "intercept": posterior(gram, cross, square, 9.0, 6.0, 20.0, unit=2.0, free_intercept=True),
     }
     document = {"upper": upper.tolist(), "cross": cross.tolist(), "square": square, "cases": cases}
     pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")

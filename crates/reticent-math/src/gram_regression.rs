@@ -7,14 +7,14 @@
 //!   r~ = y'y + f      f Gaussian, standard deviation s_r
 //! ```
 //! Model: `y = X w + eps`, `eps ~ N(0, sigma²)`, `w ~ N(w0, tau²)`. In an eigenbasis `V` of `G~`, with `g` the estimate of
-//! `diag(V' X'X V)` of [`shrunken_spectrum`], `delta = w - w0` and `z = V'(t~ - G~ w0)`:
+//! `diag(V' X'X V)` of [`shrunken_spectrum`], `u` the variances of [`unknown_rows`], `delta = w - w0` and `z = V'(t~ - G~ w0)`:
 //! ```text
-//!   z_k = g_k delta_k + N(0, v_k),     v_k = s_t² + s² (1 + 1/d) (d tau² + ||w0||²) + sigma² g_k
+//!   z_k = g_k delta_k + N(0, v_k),     v_k = s_t² + s² (1 + 1/d) ||w0||² + u_k tau² + sigma² g_k
 //!   delta_k | z ~ N(tau² g_k z_k / c_k,  tau² v_k / c_k),     c_k = tau² g_k² + v_k
 //!   r~ - 2 w0't~ + w0'G~ w0  ~  N(n sigma² + E[delta' X'X delta | z],  its variance)
 //! ```
-//! The term with `d tau²` is the noise of the matrix itself times the unknown coefficients: a row of `E delta` has variance
-//! `s² (||delta||² + delta_k²)`. `tau²` and `sigma²` are integrated over a grid with weights by their marginal likelihood, so
+//! The term with `w0` is the noise of `G~ w0`: a row of `E w0` has variance `s² (||w0||² + w0_k²)`. That with `u_k` is what is not known
+//! of the matrix, times unknown coefficients. `tau²` and `sigma²` are integrated over a grid with weights by their marginal likelihood, so
 //! nothing is tuned on private data and a release without signal gives coefficients near `w0`.
 //!
 //! Sources: Bernstein, Sheldon 2019, "Differentially private Bayesian linear regression" (noise-aware posterior); Bun,
@@ -51,6 +51,12 @@ pub struct NoisyGram<'a> {
     pub noise: GramNoise,
     /// Mean of the prior, `d` values; `None` is zero.
     pub prior_mean: Option<&'a [f64]>,
+    /// What a coefficient of 1, for a column of values about 1, is in these units: rows may have been shrunken to norm 1 and
+    /// targets left as they are. The hyper-prior of coefficients is in it.
+    pub unit: f64,
+    /// Whether the first column is an intercept with a prior of its own, of standard deviation `unit/sqrt(3)`: a target's mean says
+    /// nothing about the size of slopes.
+    pub free_intercept: bool,
 }
 
 /// Posterior of the coefficients.
@@ -93,7 +99,7 @@ const PRIOR_GRID: (f64, f64, usize) = (1e-7, 1e3, 49);
 /// Grid of `ln sigma²`.
 const RESIDUAL_GRID: (f64, f64, usize) = (1e-6, 1.0, 49);
 /// Log-normal hyper-prior of `tau²`: median, and standard deviation of the logarithm.
-const HYPER_PRIOR: (f64, f64) = (0.03, 2.0);
+const HYPER_PRIOR: (f64, f64) = (0.1, 2.0);
 
 /// Posterior of the coefficients given a release: see the module.
 ///
@@ -106,9 +112,9 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let noise = release.noise;
     let matrix = symmetric(release.upper, d);
     let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| GramError::Eigenvalues)?;
-    // The trace cannot be below zero, and what is below its own noise is not known to be above it.
-    let trace = (0..d).map(|k| matrix[(k, k)]).sum::<f64>().max((2.0 * columns).sqrt() * noise.matrix).max(1.0);
+    let trace = known_trace((0..d).map(|k| matrix[(k, k)]).sum(), (2.0 * columns).sqrt() * noise.matrix);
     let spectrum = shrunken_spectrum(&values(&eigen), noise.matrix, trace);
+    let unknown = unknown_rows(&values(&eigen), &spectrum, noise.matrix);
     let rows = release.rows.unwrap_or(trace).max(1.0);
 
     let centre = Mat::from_fn(d, 1, |k, _| release.prior_mean.map_or(0.0, |mean| mean[k]));
@@ -120,14 +126,19 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let signal: Vec<f64> = projected.col(0).iter().copied().collect();
     let quadratic: f64 = (0..d).map(|k| centre[(k, 0)] * (fitted[(k, 0)] - 2.0 * cross[(k, 0)])).sum();
     let square = release.square + quadratic;
+    let cross_variance = noise.cross.powi(2) + noise.matrix.powi(2) * (1.0 + 1.0 / columns) * centre_square;
     let square_variance = noise.square.powi(2)
         + 4.0 * noise.cross.powi(2) * centre_square
         + 2.0 * noise.matrix.powi(2) * centre_square.powi(2);
 
+    // Share of a direction's prior that is the intercept's: all of it where the intercept is a direction of its own.
+    let of_intercept: Vec<f64> =
+        (0..d).map(|k| if release.free_intercept { eigen.U()[(0, k)].powi(4) } else { 0.0 }).collect();
+    let unit_square = release.unit * release.unit;
+
     let mut mixture = Mixture::new(d);
     for log_prior in grid(PRIOR_GRID) {
-        let prior = log_prior.exp();
-        let matrix_noise = noise.matrix.powi(2) * (1.0 + 1.0 / columns) * (columns * prior + centre_square);
+        let prior = log_prior.exp() * unit_square;
         for log_residual in grid(RESIDUAL_GRID) {
             let residual = log_residual.exp();
             let mut part = Part::new(d, prior, residual);
@@ -135,9 +146,10 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
             let (mut explained, mut explained_variance, mut length) = (0.0, 0.0, 0.0);
             for k in 0..d {
                 let (g, z) = (spectrum[k], signal[k]);
-                let v = noise.cross.powi(2) + matrix_noise + residual * g;
-                let c = prior * g * g + v;
-                let (mean, variance) = (prior * g * z / c, prior * v / c);
+                let tau_squared = prior + of_intercept[k] * (unit_square / 3.0 - prior);
+                let v = cross_variance + unknown[k] * prior + residual * g;
+                let c = tau_squared * g * g + v;
+                let (mean, variance) = (tau_squared * g * z / c, tau_squared * v / c);
                 cost += 0.5 * (c.ln() + z * z / c);
                 explained += g * (mean * mean + variance);
                 explained_variance += 2.0 * g * g * variance * (2.0 * mean * mean + variance);
@@ -154,6 +166,31 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
         }
     }
     Ok(mixture.finish(&eigen, &centre))
+}
+
+/// Posterior mean of a trace `T >= 1` of which `noisy = T + N(0, deviation²)` is known, with a prior that knows no scale (`1/T`).
+///
+/// Far above its noise it is what was released. Below, most of what it may be is much smaller than the noise: a release in which even the
+/// number of rows drowns says nothing about coefficients.
+fn known_trace(noisy: f64, deviation: f64) -> f64 {
+    /// Points a factor of e: the integrand is smooth in `ln T`, except where noise is small, and then the answer is the release.
+    const POINTS: f64 = 50.0;
+    if noisy > 20.0 * deviation {
+        return noisy.max(1.0);
+    }
+    let last = (noisy.max(0.0) + 10.0 * deviation).max(1.0).ln();
+    let steps = (last * POINTS).ceil();
+    let weigh = |step: f64| {
+        let trace = (last * step / steps.max(1.0)).exp();
+        (trace, (-0.5 * ((trace - noisy) / deviation).powi(2)).exp())
+    };
+    let (mut weight, mut sum) = (0.0, 0.0);
+    for step in 0..=steps as u64 {
+        let (trace, likelihood) = weigh(step as f64);
+        weight += likelihood;
+        sum += likelihood * trace;
+    }
+    if weight > 0.0 { sum / weight } else { 1.0 }
 }
 
 /// Estimates `v_k' G v_k` for the eigenvectors `v_k` of a noisy symmetric matrix `G + E`, from its eigenvalues in rising order.
@@ -183,6 +220,47 @@ pub fn shrunken_spectrum(eigenvalues: &[f64], noise: f64, trace: f64) -> Vec<f64
     } else {
         vec![trace / eigenvalues.len() as f64; eigenvalues.len()]
     }
+}
+
+/// Variance of what is not known of the rows of `V'GV`, for the eigenvectors `v_k` of a noisy symmetric matrix `G + E`, from its
+/// eigenvalues in rising order and the `g_k` of [`shrunken_spectrum`].
+///
+/// ```text
+///   u_k = s² sum_{l != k} max(f_k, f_l) + 2 s² g_k² / (2 s² + g_k²)
+///   f_k = (1 - d s² |h_k + i p_k|² - 1/4) / (1 - 1/d - 1/4) in [0, 1],    p_k = 1/d sum_j s / ((l_k - l_j)² + s²)
+/// ```
+/// with `h_k` as there. `V'(G + E)V` is diagonal: what `V'GV` has off the diagonal is minus what `V'EV` has. In a well-known direction
+/// that is noise of the usual size (`f = 1`); where eigenvectors are those of the noise, `V'EV` is diagonal itself (`f = 0`). The
+/// second term is what is not known of `g_k`, at most all of it.
+///
+/// Source: `E[||G v_k||² - (v_k'G v_k)²] = d s² (1 - d s² |h + i p|²)` from the overlaps of Bun, Allez, Bouchaud, Potters 2016; derived,
+/// with the two corrections, in `docs/methods/gram.md`.
+#[must_use]
+pub fn unknown_rows(eigenvalues: &[f64], spectrum: &[f64], noise: f64) -> Vec<f64> {
+    /// What smoothing leaves of `1 - d s² |h + i p|²` under noise alone.
+    const OF_NOISE: f64 = 0.25;
+    let columns = eigenvalues.len() as f64;
+    // A direction meets itself in p, which takes off 1/d.
+    let whole = 1.0 - 1.0 / columns - OF_NOISE;
+    let width = noise * noise;
+    let known = |own: &f64| {
+        let (mut real, mut imaginary) = (0.0, 0.0);
+        for other in eigenvalues {
+            let distance = own - other;
+            let weight = noise / (distance * distance + width);
+            real += weight * distance;
+            imaginary += weight * noise;
+        }
+        let share = 1.0 - (real * real + imaginary * imaginary) / columns;
+        if whole > 0.0 { ((share - OF_NOISE) / whole).clamp(0.0, 1.0) } else { 1.0 }
+    };
+    let known: Vec<f64> = eigenvalues.iter().map(known).collect();
+    let unknown = |(own, value): (&f64, &f64)| {
+        let others = known.iter().map(|other| own.max(*other)).sum::<f64>() - own;
+        let square = value * value;
+        width * others + 2.0 * width * square / (2.0 * width + square)
+    };
+    known.iter().zip(spectrum).map(unknown).collect()
 }
 
 /// The nearest rising sequence in least squares: pools adjacent violators.

@@ -175,6 +175,9 @@ impl Fit {
             rows: self.rows(&gram, &encoding),
             noise: GramNoise { matrix, cross, square },
             prior_mean: prior_mean.as_deref(),
+            unit,
+            // A start model's intercept is as near as its other coefficients.
+            free_intercept: self.init.is_none() && gram.columns.first() == Some(&0),
         })
         .map_err(|error| FitError::Numeric(error.to_string()))?;
 

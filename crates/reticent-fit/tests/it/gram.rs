@@ -7,6 +7,7 @@ use reticent_curator::table::CodedTable;
 use reticent_fit::method::gram::MULTIPLIERS;
 use reticent_fit::model::Model;
 use reticent_fit::plan::PlanError;
+use reticent_math::fixed_sequence::FixedSequence;
 
 use super::table::{Asked, claim, fit, rows};
 
@@ -108,6 +109,54 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
         }
     }
     assert!(held >= 176, "{held} of 200");
+}
+
+/// Slopes of `+1` and `-1` in turn for `columns` numbers in [-1, 1], intercept 0, noise of standard deviation 1: of how many of them an
+/// interval at 95 % holds the truth, and the mean squared error of a slope.
+fn slopes_held(columns: usize, count: usize, epsilon: f64, scaling: &str, fits: u64) -> (f64, f64) {
+    let slope = |column: usize| if column.is_multiple_of(2) { 1.0 } else { -1.0 };
+    let names: String = (0..columns).map(|column| format!("x{column} = {{ bounds = [-1.5, 1.5] }}\n")).collect();
+    // Four standard deviations of the target.
+    let bound = 4.0 * (columns as f64 / 3.0 + 1.0).sqrt();
+    let schema = Schema::from_text(&format!(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-{bound}, {bound}]\n\
+         [features]\n{names}"
+    ))
+    .expect("legal");
+    let (mut held, mut error) = (0.0, 0.0);
+    for seed in 0..fits {
+        let mut sequence = FixedSequence::new(seed);
+        let mut table = CodedTable::empty(&schema);
+        for _ in 0..count {
+            let row: Vec<f64> = (0..columns).map(|_| sequence.next_uniform()).collect();
+            let noise: f64 = (0..12).map(|_| sequence.next_uniform()).sum::<f64>() / 2.0;
+            let value = row.iter().enumerate().map(|(column, value)| slope(column) * value).sum::<f64>() + noise;
+            table.push(&row.into_iter().map(Cell::Number).collect::<Vec<_>>(), Label::Value(value));
+        }
+        let (_, model) = fit(&schema, &MemoryEngine::new(table), &default().with("scaling", scaling), epsilon, seed);
+        for (column, found) in model.outputs[0].coefficients.iter().enumerate() {
+            let distance = found.coefficient - slope(column);
+            held += f64::from(distance.abs() < 1.96 * found.standard_error.expect("the method knows it"));
+            error += distance * distance;
+        }
+    }
+    let all = fits as f64 * columns as f64;
+    (held / all, error / all)
+}
+
+/// Where noise hides the matrix intervals hold .8 to 1 of the slopes: these are larger than most that the prior expects. Standard errors
+/// that count the noise of the matrix where there is no matrix to be known held .1 to .6 of them.
+#[test]
+fn standard_errors_grow_where_noise_hides_the_matrix() {
+    let (held, _) = slopes_held(10, 5000, 1.0, "marginals", 20);
+    assert!(held > 0.88, "{held}");
+    for (columns, count, epsilon, fits) in [(60, 2000, 1.0, 4), (60, 2000, 0.1, 4), (10, 3000, 0.1, 20)] {
+        for scaling in ["marginals", "bounds"] {
+            let (held, error) = slopes_held(columns, count, epsilon, scaling, fits);
+            assert!(held > 0.7, "{columns} columns, {count} rows, epsilon {epsilon}, {scaling}: {held}");
+            assert!(error < 1.3, "{columns} columns, {count} rows, epsilon {epsilon}, {scaling}: {error}");
+        }
+    }
 }
 
 #[test]
