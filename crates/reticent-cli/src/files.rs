@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// A file under a temporary name in its final folder; it takes its place when it is complete.
 ///
@@ -63,6 +64,7 @@ impl OutputFile {
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let temporary = builder.tempfile_in(folder).map_err(failed)?;
+        interrupt::begins(temporary.path());
         Ok(Self { place: place.to_owned(), temporary })
     }
 
@@ -74,6 +76,7 @@ impl OutputFile {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::input_output("writing the result", &self.place, &error);
         self.temporary.as_file().sync_all().map_err(failed)?;
+        interrupt::ends(self.temporary.path());
         match self.temporary.persist(&self.place) {
             // The name must be as durable as the contents.
             Ok(_) => sync_folder(&self.place)

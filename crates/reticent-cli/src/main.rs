@@ -6,6 +6,7 @@ mod args;
 mod command;
 mod failure;
 mod files;
+mod interrupt;
 mod method_options;
 mod progress;
 mod report;
@@ -13,5 +14,6 @@ mod report;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    interrupt::listen();
     failure::without_panic_contents(|| command::run(&args::Arguments::parse().command))
 }

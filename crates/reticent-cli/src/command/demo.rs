@@ -18,6 +18,7 @@ use super::{data_name, fit, open_private, plan, read_private};
 use crate::args::{DemoArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
+use crate::interrupt;
 use crate::method_options::MethodChoice;
 use crate::report;
 
@@ -30,6 +31,7 @@ const TRAINING_ROWS: usize = 32_561;
 pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let temporary =
         tempfile::tempdir().map_err(|error| Failure::InputOutput(format!("no temporary folder: {error}")))?;
+    interrupt::begins(temporary.path());
     let folder = match &arguments.keep {
         Some(folder) => {
             std::fs::create_dir_all(folder)

@@ -20,7 +20,7 @@ use super::ledger_place::LedgerPlace;
 use super::{data_name, read_model, read_with_ledger, storage};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
-use crate::{files, progress, report};
+use crate::{files, interrupt, progress, report};
 
 pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     match arguments.epsilon {
@@ -86,6 +86,7 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     let bound = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
     let encoding = Arc::new(Encoding::plain(coding, NormRule::Clip(bound)));
     rows.prepare(&encoding)?;
+    interrupt::may_pay(ledger.path());
     let mut session = Session::open(rows.engine(), &mut ledger, schema.relation())?;
     let mut request = plan.request(&data_name(&arguments.data), schema);
     "evaluate".clone_into(&mut request.purpose);

@@ -19,7 +19,7 @@ use super::{data_name, plan, read_schema, read_with_ledger};
 use crate::args::FitArguments;
 use crate::failure::Failure;
 use crate::files::OutputFile;
-use crate::{files, progress, report};
+use crate::{files, interrupt, progress, report};
 
 pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     // Everything that can fail without the rows fails first: it must cost nothing.
@@ -104,6 +104,7 @@ pub(super) fn pay_and_fit(
     let plan = prepared.plan();
     let paid = plan.request(data, schema);
 
+    interrupt::may_pay(ledger.path());
     let mut session = Session::open(engine, ledger, schema.relation())?;
     let bar = progress::passes(plan.releases.iter().map(|release| u64::from(release.times)).sum());
     let fitted = prepared.fit(&mut session, &paid, &mut |_| bar.inc(1))?;

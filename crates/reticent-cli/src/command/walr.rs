@@ -24,7 +24,7 @@ use crate::args::{
 };
 use crate::failure::Failure;
 use crate::files::OutputFile;
-use crate::{files, progress, report};
+use crate::{files, interrupt, progress, report};
 
 pub(super) fn run(command: &WalrCommand) -> Result<(), Failure> {
     match command {
@@ -187,6 +187,7 @@ fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
         data: &data_name(&arguments.labels),
     };
     let bar = progress::reading(0);
+    interrupt::may_pay(ledger.path());
     let answer =
         label_measure::measure(&list, &arguments.labels, &terms, &mut ledger, &mut |bytes| bar.set_position(bytes))?;
     bar.finish_and_clear();

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 
-use crate::support::{FIT, Folder, Outcome, program};
+use crate::support::{FIT, Folder, Outcome, Table, json, program};
 
 #[test]
 fn help_is_an_overview() {
@@ -44,7 +44,7 @@ fn help_is_an_overview() {
 
     Exit codes:
       0 done   2 usage: flags, schema or model file   3 data file   4 refused by the ledger   5
-      input/output   70 a defect
+      input/output   70 a defect   130 interrupted
     ");
 }
 
@@ -108,6 +108,52 @@ fn a_closed_pipe_is_no_error() {
         let outcome = Outcome::of(command.output().expect("the program starts"));
         assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{line}");
     }
+}
+
+/// Sends Ctrl-C to a command as soon as `is_time`: how it ended.
+#[cfg(unix)]
+fn interrupted(folder: &Folder, arguments: &str, mut is_time: impl FnMut() -> bool) -> Outcome {
+    let mut command = Command::new(program());
+    command.args(arguments.split_whitespace()).current_dir(folder.path(""));
+    // Stdin stays open, so that a table that is read from it has no end.
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    while !is_time() {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended before it was interrupted");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let signal = Command::new("sh").arg("-c").arg(format!("kill -INT {}", child.id())).status().expect("a shell");
+    assert!(signal.success());
+    let stdin = child.stdin.take();
+    let outcome = Outcome::of(child.wait_with_output().expect("a child"));
+    drop(stdin);
+    outcome
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_no_half_written_file_and_says_what_may_be_paid() {
+    let folder = Folder::new();
+    folder.remove("model.json");
+    folder.succeed("ledger init pipe.ledger --epsilon 10 --delta 1e-6");
+    let waiting = FIT.replace("table.csv", "/dev/stdin") + " --ledger pipe.ledger";
+    let is_partial = |name: &String| name.ends_with(".partial");
+    let before = interrupted(&folder, &waiting, || folder.files().keys().any(is_partial));
+    assert_eq!((before.code, before.stderr.as_str()), (130, "error: interrupted; nothing was paid\n"));
+    assert!(!folder.files().keys().any(is_partial));
+
+    folder.write("table.csv", Table::of(100_000).csv());
+    let long = format!("{FIT} --method noisy-gd --passes 100000");
+    let is_paid = || {
+        // Not `run`, which wants no half-written file to be there.
+        let shown = folder.reticent().args(["ledger", "show", "table.csv.ledger", "--json"]).output().expect("starts");
+        shown.status.success() && !json(&Outcome::of(shown).stdout)["entries"].as_array().expect("a list").is_empty()
+    };
+    let after = interrupted(&folder, &long, is_paid);
+    assert_eq!(after.code, 130);
+    assert_snapshot!(after.stderr, @"error: interrupted; what was paid by then stays paid: `reticent ledger show [folder]/table.csv.ledger` lists it");
+    assert!(!folder.exists("model.json") && !folder.files().keys().any(is_partial));
+    assert_eq!(folder.ledger("table.csv.ledger")["entries"].as_array().map(Vec::len), Some(1));
 }
 
 /// A reader that takes one line of a long result.

@@ -1,0 +1,61 @@
+//! Ctrl-C: half-written files go, and it is said whether something may have been paid.
+//!
+//! The ledger itself needs no help: an entry is there whole or not at all, whenever the program ends.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a shell expects of a command that Ctrl-C has ended: 128 and the number of the signal.
+const EXIT_CODE: i32 = 130;
+
+/// What the command has under way.
+struct UnderWay {
+    partial: BTreeSet<PathBuf>,
+    /// The ledger that may have paid by now.
+    ledger: Option<PathBuf>,
+}
+
+static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { partial: BTreeSet::new(), ledger: None });
+
+/// Called once, by the program.
+pub(crate) fn listen() {
+    // Without a handler Ctrl-C ends the program all the same.
+    let _ = ctrlc::set_handler(|| {
+        let under_way = under_way();
+        for path in &under_way.partial {
+            // Nothing is left to be done when it cannot be removed.
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        }
+        let paid = under_way.ledger.as_ref().map_or_else(
+            || "nothing was paid".to_owned(),
+            |ledger| format!("what was paid by then stays paid: `reticent ledger show {}` lists it", ledger.display()),
+        );
+        // A progress bar may stand in this line.
+        let new_line = if io::stderr().is_terminal() { "\n" } else { "" };
+        // Nothing is left to be done when stderr is closed.
+        let _ = writeln!(io::stderr(), "{new_line}error: interrupted; {paid}");
+        std::process::exit(EXIT_CODE);
+    });
+}
+
+/// A file that is to be removed when it is not completed, or a folder for a while.
+pub(crate) fn begins(partial: &Path) {
+    under_way().partial.insert(partial.to_owned());
+}
+
+/// The file is complete.
+pub(crate) fn ends(partial: &Path) {
+    under_way().partial.remove(partial);
+}
+
+/// From here on this ledger may be charged.
+pub(crate) fn may_pay(ledger: &Path) {
+    under_way().ledger = Some(ledger.to_owned());
+}
+
+fn under_way() -> MutexGuard<'static, UnderWay> {
+    // A panic while it was held leaves a set of paths, and no harm.
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
