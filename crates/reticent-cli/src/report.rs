@@ -246,12 +246,23 @@ pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: O
         line!(text, "No entries.");
         return text;
     }
-    line!(text, "\n{:>5}  {:<20}  {:<20}  {:<24}  mu", "entry", "time (UTC)", "purpose", "data");
+    let width = |heading: &str, of: fn(&Entry) -> &str| {
+        entries.iter().map(|entry| of(entry).chars().count()).max().unwrap_or(0).max(heading.len())
+    };
+    let purposes = width("purpose", |entry| &entry.request.purpose);
+    let data = width("data", |entry| &entry.request.data);
+    line!(text, "\n{:>5}  {:<20}  {:<purposes$}  {:<data$}  mu", "entry", "time (UTC)", "purpose", "data");
     for entry in entries {
         let prices: Vec<String> =
             entry.charged.iter().map(|(relation, price)| format!("{:.6} {relation}", price.mu_up())).collect();
         let Entry { id, time, request, .. } = entry;
-        line!(text, "{id:>5}  {time:<20}  {:<20}  {:<24}  {}", request.purpose, request.data, prices.join(", "));
+        line!(
+            text,
+            "{id:>5}  {time:<20}  {:<purposes$}  {:<data$}  {}",
+            request.purpose,
+            request.data,
+            prices.join(", ")
+        );
     }
     text
 }
@@ -300,15 +311,18 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
         line!(text, "Rows      {n:>10}");
     }
     let figures = [
-        ("Accuracy", evaluation.accuracy),
-        ("AUC", evaluation.auc),
-        ("Log loss", evaluation.log_loss),
-        ("MSE", evaluation.mean_squared_error),
-        ("R²", evaluation.r_squared),
+        ("Accuracy", evaluation.accuracy, 0.0..=1.0),
+        ("AUC", evaluation.auc, 0.0..=1.0),
+        ("Log loss", evaluation.log_loss, 0.0..=f64::INFINITY),
+        ("MSE", evaluation.mean_squared_error, 0.0..=f64::INFINITY),
+        ("R²", evaluation.r_squared, f64::NEG_INFINITY..=1.0),
     ];
-    for (name, figure) in figures {
+    for (name, figure, range) in figures {
         let Some(Figure { value, standard_error }) = figure else { continue };
-        let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} (noise)"));
+        // A noisy figure at an end of its range was beyond it: as perfect as it looks it is not.
+        let is_cut = value <= *range.start() || value >= *range.end();
+        let note = if is_cut { "noise; cut at the end of its range" } else { "noise" };
+        let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} ({note})"));
         line!(text, "{name:<9} {value:>10.4}{error}");
     }
     let Some(calibration) = &evaluation.calibration else { return text };
@@ -357,4 +371,22 @@ pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
         document["standard_error"] = Value::Object(errors);
     }
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_noisy_figure_at_the_end_of_its_range_says_so() {
+        let figure = |value, standard_error| Some(Figure { value, standard_error });
+        let bought =
+            Evaluation { auc: figure(1.0, Some(0.3)), log_loss: figure(0.5, Some(0.2)), ..Evaluation::default() };
+        assert_eq!(
+            evaluation(&bought),
+            "AUC           1.0000  ± 0.3000 (noise; cut at the end of its range)\nLog loss      0.5000  ± 0.2000 (noise)\n"
+        );
+        let exact = Evaluation { auc: figure(1.0, None), ..Evaluation::default() };
+        assert_eq!(evaluation(&exact), "AUC           1.0000\n");
+    }
 }

@@ -29,8 +29,8 @@ fn a_ledger_is_made_and_shown() {
     Ledger l.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6) in all, under row:add-remove
       left: mu 0.380756; the largest request that fits is epsilon 1.673274 at delta 1e-6
 
-    entry  time (UTC)            purpose               data                      mu
-        1  [time]  fit noisy-gd          table.csv                 0.236704 row:add-remove
+    entry  time (UTC)            purpose       data       mu
+        1  [time]  fit noisy-gd  table.csv  0.236704 row:add-remove
     ");
 }
 
@@ -97,8 +97,8 @@ fn an_unlimited_ledger_needs_a_delta_to_be_told_as_epsilon() {
     Budget: no limit is set
     Spent: mu 0.236704 under row:add-remove; give --delta to see it as epsilon
 
-    entry  time (UTC)            purpose               data                      mu
-        1  [time]  fit noisy-gd          table.csv                 0.236704 row:add-remove
+    entry  time (UTC)            purpose       data       mu
+        1  [time]  fit noisy-gd  table.csv  0.236704 row:add-remove
     ");
     let text = folder.succeed("ledger show table.csv.ledger --delta 1e-6");
     assert!(text.contains("(epsilon 1.000000 at delta 1e-6) in all, under row:add-remove"), "{text}");
