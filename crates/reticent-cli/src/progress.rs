@@ -6,17 +6,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar over bytes of a file. Bytes read say no more than the file's size, which whoever sees this terminal sees too.
 pub(crate) fn reading(bytes: u64) -> ProgressBar {
-    bar(bytes, "reading   {bar:40} {bytes}/{total_bytes}")
+    bar(bytes, "reading   {wide_bar} {bytes}/{total_bytes}")
 }
 
 /// A bar over the passes of a fit: their number is public.
 pub(crate) fn passes(count: u64) -> ProgressBar {
-    bar(count, "fitting   {bar:40} pass {pos}/{len}")
+    bar(count, "fitting   {wide_bar} pass {pos}/{len}")
 }
 
 /// A bar over the fits of an audit.
 pub(crate) fn fits(count: u64) -> ProgressBar {
-    bar(count, "auditing  {bar:40} fit {pos}/{len}")
+    bar(count, "auditing  {wide_bar} fit {pos}/{len}")
 }
 
 fn bar(length: u64, template: &str) -> ProgressBar {
