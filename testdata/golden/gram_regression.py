@@ -38,14 +38,15 @@ def known_trace(noisy, deviation):
     return np.average(t, weights=np.exp(-0.5 * ((t - noisy) / deviation) ** 2))
 
 
-def unknown_rows(values, g, s):
+def unknown_entries(values, g, s):
     d = len(values)
     # Stieltjes transform at l_k - i s; a direction meets itself.
     transform = (1 / (values[:, None] - values[None, :] - 1j * s)).mean(1)
     known = np.clip((1 - d * s**2 * abs(transform) ** 2 - 0.25) / (0.75 - 1 / d), 0, 1)
     pairs = np.maximum(known[:, None], known[None, :])
-    np.fill_diagonal(pairs, 0)
-    return s**2 * pairs.sum(1) + 1 / (1 / (2 * s**2) + 1 / g**2)
+    entries = s**2 * pairs
+    np.fill_diagonal(entries, 1 / (1 / (2 * s**2) + 1 / g**2))
+    return entries
 
 
 def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, free_intercept=False):
@@ -65,12 +66,16 @@ def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, 
     grid = np.geomspace(1e-7, 1e3, 49)
     tau2 = unit**2 * grid[:, None, None]
     sigma2 = np.geomspace(1e-6, 1.0, 49)[None, :, None]
-    v = s_t**2 + s**2 * (1 + 1 / d) * m2 + unknown_rows(values, g, s) * tau2 + sigma2 * g
     own = vectors[0] ** 4 if free_intercept else np.zeros(d)
     prior = tau2 * (1 - own) + own * unit**2 / 3
-    c = prior * g**2 + v
-    w, pv = prior * g * z / c, prior * v / c
-    log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(grid[:, None] / 0.1) / 2.0) ** 2
+    squares = prior * np.ones_like(sigma2)
+    for _ in range(2):
+        v = s_t**2 + s**2 * (1 + 1 / d) * m2 + squares @ unknown_entries(values, g, s) + sigma2 * g
+        c = prior * g**2 + v
+        w, pv = prior * g * z / c, prior * v / c
+        squares = w**2 + pv
+    median = 0.1 if not np.any(mean) else 0.01
+    log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(grid[:, None] / median) / 2.0) ** 2
     explained = rows * sigma2[..., 0] + (g * (w**2 + pv)).sum(-1)
     spread = r_var + 2 * rows * sigma2[..., 0] ** 2 + (2 * g**2 * pv * (2 * w**2 + pv)).sum(-1)
     spread = spread + 2 * s**2 * (w**2 + pv).sum(-1) ** 2

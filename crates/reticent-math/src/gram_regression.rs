@@ -7,15 +7,17 @@
 //!   r~ = y'y + f      f Gaussian, standard deviation s_r
 //! ```
 //! Model: `y = X w + eps`, `eps ~ N(0, sigma²)`, `w ~ N(w0, tau²)`. In an eigenbasis `V` of `G~`, with `g` the estimate of
-//! `diag(V' X'X V)` of [`shrunken_spectrum`], `u` the variances of [`unknown_rows`], `delta = w - w0` and `z = V'(t~ - G~ w0)`:
+//! `diag(V' X'X V)` of [`shrunken_spectrum`], `P` the variances of [`UnknownEntries`], `delta = w - w0` and `z = V'(t~ - G~ w0)`:
 //! ```text
-//!   z_k = g_k delta_k + N(0, v_k),     v_k = s_t² + s² (1 + 1/d) ||w0||² + u_k tau² + sigma² g_k
-//!   delta_k | z ~ N(tau² g_k z_k / c_k,  tau² v_k / c_k),     c_k = tau² g_k² + v_k
+//!   z_k = g_k delta_k + N(0, v_k),     v_k = s_t² + s² (1 + 1/d) ||w0||² + sum_l P_kl E[delta_l²] + sigma² g_k
+//!   delta_k | z ~ N(tau_k² g_k z_k / c_k,  tau_k² v_k / c_k),     c_k = tau_k² g_k² + v_k
 //!   r~ - 2 w0't~ + w0'G~ w0  ~  N(n sigma² + E[delta' X'X delta | z],  its variance)
+//!   tau_k² = tau² + V_0k⁴ (unit²/3 - tau²)    with an intercept of its own in the first column; tau² without
 //! ```
-//! The term with `w0` is the noise of `G~ w0`: a row of `E w0` has variance `s² (||w0||² + w0_k²)`. That with `u_k` is what is not known
-//! of the matrix, times unknown coefficients. `tau²` and `sigma²` are integrated over a grid with weights by their marginal likelihood, so
-//! nothing is tuned on private data and a release without signal gives coefficients near `w0`.
+//! The term with `w0` is the noise of `G~ w0`: a row of `E w0` has variance `s² (||w0||² + w0_k²)`. That with `P` is what is not known
+//! of the matrix, times coefficients, of which `E[delta_l²]` is first `tau_l²` and then what is found with that. `tau²` and `sigma²` are
+//! integrated over a grid with weights by their marginal likelihood, so nothing is tuned on private data and a release without signal
+//! gives coefficients near `w0`.
 //!
 //! Sources: Bernstein, Sheldon 2019, "Differentially private Bayesian linear regression" (noise-aware posterior); Bun,
 //! Allez, Bouchaud, Potters 2016, "Rotational invariant estimator for general noisy matrices" (spectrum). The combination
@@ -24,6 +26,8 @@
 use faer::linalg::solvers::SelfAdjointEigen;
 use faer::{Mat, Side};
 use thiserror::Error;
+
+use crate::noisy_spectrum::{UnknownEntries, known_trace, shrunken_spectrum};
 
 /// Standard deviations of the noise in a release, in the units of the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +71,7 @@ pub struct GramPosterior {
     /// Posterior covariance, `d × d`, row after row. It contains sampling error, noise and what is not known of the two
     /// variances.
     pub covariance: Vec<f64>,
-    /// Posterior mean of `tau²`, the variance of a coefficient around the prior mean.
+    /// Posterior mean of `tau²`, the variance of a coefficient around the prior mean; an intercept of its own is not one of them.
     pub prior_variance: f64,
     /// Posterior mean of `sigma²`, the variance of the target around the model.
     pub residual_variance: f64,
@@ -94,12 +98,14 @@ pub enum GramError {
     Eigenvalues,
 }
 
-/// Grid of `ln tau²`: bounds and number of points.
+/// Grid of `ln (tau²/unit²)`: bounds and number of points.
 const PRIOR_GRID: (f64, f64, usize) = (1e-7, 1e3, 49);
 /// Grid of `ln sigma²`.
 const RESIDUAL_GRID: (f64, f64, usize) = (1e-6, 1.0, 49);
-/// Log-normal hyper-prior of `tau²`: median, and standard deviation of the logarithm.
+/// Log-normal hyper-prior of `tau²/unit²`: median, and standard deviation of the logarithm.
 const HYPER_PRIOR: (f64, f64) = (0.1, 2.0);
+/// Its median around a prior mean: a start is expected to be right to a third of a coefficient.
+const MEDIAN_AROUND_A_START: f64 = 0.01;
 
 /// Posterior of the coefficients given a release: see the module.
 ///
@@ -114,7 +120,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| GramError::Eigenvalues)?;
     let trace = known_trace((0..d).map(|k| matrix[(k, k)]).sum(), (2.0 * columns).sqrt() * noise.matrix);
     let spectrum = shrunken_spectrum(&values(&eigen), noise.matrix, trace);
-    let unknown = unknown_rows(&values(&eigen), &spectrum, noise.matrix);
+    let unknown = UnknownEntries::of(&values(&eigen), &spectrum, noise.matrix);
     let rows = release.rows.unwrap_or(trace).max(1.0);
 
     let centre = Mat::from_fn(d, 1, |k, _| release.prior_mean.map_or(0.0, |mean| mean[k]));
@@ -136,27 +142,37 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
         (0..d).map(|k| if release.free_intercept { eigen.U()[(0, k)].powi(4) } else { 0.0 }).collect();
     let unit_square = release.unit * release.unit;
 
+    let median = if release.prior_mean.is_some() { MEDIAN_AROUND_A_START } else { HYPER_PRIOR.0 };
+
     let mut mixture = Mixture::new(d);
+    let (mut squares, mut of_matrix, mut costs) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
     for log_prior in grid(PRIOR_GRID) {
         let prior = log_prior.exp() * unit_square;
+        let priors: Vec<f64> = of_intercept.iter().map(|share| prior + share * (unit_square / 3.0 - prior)).collect();
         for log_residual in grid(RESIDUAL_GRID) {
             let residual = log_residual.exp();
+            // What is not known of the matrix counts by the size of coefficients: first that of the prior, then what is found.
             let mut part = Part::new(d, prior, residual);
-            let mut cost = 0.5 * ((log_prior - HYPER_PRIOR.0.ln()) / HYPER_PRIOR.1).powi(2);
-            let (mut explained, mut explained_variance, mut length) = (0.0, 0.0, 0.0);
-            for k in 0..d {
-                let (g, z) = (spectrum[k], signal[k]);
-                let tau_squared = prior + of_intercept[k] * (unit_square / 3.0 - prior);
-                let v = cross_variance + unknown[k] * prior + residual * g;
-                let c = tau_squared * g * g + v;
-                let (mean, variance) = (tau_squared * g * z / c, tau_squared * v / c);
-                cost += 0.5 * (c.ln() + z * z / c);
-                explained += g * (mean * mean + variance);
-                explained_variance += 2.0 * g * g * variance * (2.0 * mean * mean + variance);
-                length += mean * mean + variance;
-                part.mean[k] = mean;
-                part.variance[k] = variance;
+            squares.copy_from_slice(&priors);
+            for _ in 0..2 {
+                unknown.times(&squares, &mut of_matrix);
+                for k in 0..d {
+                    let g = spectrum[k];
+                    let v = cross_variance + of_matrix[k] + residual * g;
+                    let c = priors[k] * g * g + v;
+                    part.mean[k] = priors[k] * g * signal[k] / c;
+                    part.variance[k] = priors[k] * v / c;
+                    squares[k] = part.mean[k].powi(2) + part.variance[k];
+                    costs[k] = 0.5 * (c.ln() + signal[k] * signal[k] / c);
+                }
             }
+            let mut cost = 0.5 * ((log_prior - median.ln()) / HYPER_PRIOR.1).powi(2) + costs.iter().sum::<f64>();
+            let (mut explained, mut explained_variance) = (0.0, 0.0);
+            for (k, g) in spectrum.iter().enumerate() {
+                explained += g * squares[k];
+                explained_variance += 2.0 * g * g * part.variance[k] * (squares[k] + part.mean[k].powi(2));
+            }
+            let length: f64 = squares.iter().sum();
             let spread = square_variance
                 + 2.0 * rows * residual * residual
                 + explained_variance
@@ -166,116 +182,6 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
         }
     }
     Ok(mixture.finish(&eigen, &centre))
-}
-
-/// Posterior mean of a trace `T >= 1` of which `noisy = T + N(0, deviation²)` is known, with a prior that knows no scale (`1/T`).
-///
-/// Far above its noise it is what was released. Below, most of what it may be is much smaller than the noise: a release in which even the
-/// number of rows drowns says nothing about coefficients.
-fn known_trace(noisy: f64, deviation: f64) -> f64 {
-    /// Points a factor of e: the integrand is smooth in `ln T`, except where noise is small, and then the answer is the release.
-    const POINTS: f64 = 50.0;
-    if noisy > 20.0 * deviation {
-        return noisy.max(1.0);
-    }
-    let last = (noisy.max(0.0) + 10.0 * deviation).max(1.0).ln();
-    let steps = (last * POINTS).ceil();
-    let weigh = |step: f64| {
-        let trace = (last * step / steps.max(1.0)).exp();
-        (trace, (-0.5 * ((trace - noisy) / deviation).powi(2)).exp())
-    };
-    let (mut weight, mut sum) = (0.0, 0.0);
-    for step in 0..=steps as u64 {
-        let (trace, likelihood) = weigh(step as f64);
-        weight += likelihood;
-        sum += likelihood * trace;
-    }
-    if weight > 0.0 { sum / weight } else { 1.0 }
-}
-
-/// Estimates `v_k' G v_k` for the eigenvectors `v_k` of a noisy symmetric matrix `G + E`, from its eigenvalues in rising order.
-///
-/// ```text
-///   xi_k = l_k - 2 d s² h_k,   h_k = 1/d sum_j (l_k - l_j) / ((l_k - l_j)² + s²)
-/// ```
-/// then made rising (isotonic regression), at least zero, and scaled to the given trace. `s` is the noise off the diagonal. Where all
-/// is noise, every `xi_k` is `trace / d`; where nothing is, `xi = l`.
-///
-/// Source: Bun, Allez, Bouchaud, Potters 2016, additive noise: `xi = l - 2 sigma² h(l)`, here `sigma² = d s²`, with the
-/// Hilbert transform smoothed over the width `s`.
-#[must_use]
-pub fn shrunken_spectrum(eigenvalues: &[f64], noise: f64, trace: f64) -> Vec<f64> {
-    let width = noise * noise;
-    let shrink = |own: f64| {
-        let repelled = |other: &f64| {
-            let distance = own - other;
-            if distance.abs() > 0.0 { distance / (distance * distance + width) } else { 0.0 }
-        };
-        (own - 2.0 * width * eigenvalues.iter().map(repelled).sum::<f64>()).max(0.0)
-    };
-    let rising = isotonic(eigenvalues.iter().map(|own| shrink(*own)));
-    let total: f64 = rising.iter().sum();
-    if total > 0.0 {
-        rising.into_iter().map(|value| value * trace / total).collect()
-    } else {
-        vec![trace / eigenvalues.len() as f64; eigenvalues.len()]
-    }
-}
-
-/// Variance of what is not known of the rows of `V'GV`, for the eigenvectors `v_k` of a noisy symmetric matrix `G + E`, from its
-/// eigenvalues in rising order and the `g_k` of [`shrunken_spectrum`].
-///
-/// ```text
-///   u_k = s² sum_{l != k} max(f_k, f_l) + 2 s² g_k² / (2 s² + g_k²)
-///   f_k = (1 - d s² |h_k + i p_k|² - 1/4) / (1 - 1/d - 1/4) in [0, 1],    p_k = 1/d sum_j s / ((l_k - l_j)² + s²)
-/// ```
-/// with `h_k` as there. `V'(G + E)V` is diagonal: what `V'GV` has off the diagonal is minus what `V'EV` has. In a well-known direction
-/// that is noise of the usual size (`f = 1`); where eigenvectors are those of the noise, `V'EV` is diagonal itself (`f = 0`). The
-/// second term is what is not known of `g_k`, at most all of it.
-///
-/// Source: `E[||G v_k||² - (v_k'G v_k)²] = d s² (1 - d s² |h + i p|²)` from the overlaps of Bun, Allez, Bouchaud, Potters 2016; derived,
-/// with the two corrections, in `docs/methods/gram.md`.
-#[must_use]
-pub fn unknown_rows(eigenvalues: &[f64], spectrum: &[f64], noise: f64) -> Vec<f64> {
-    /// What smoothing leaves of `1 - d s² |h + i p|²` under noise alone.
-    const OF_NOISE: f64 = 0.25;
-    let columns = eigenvalues.len() as f64;
-    // A direction meets itself in p, which takes off 1/d.
-    let whole = 1.0 - 1.0 / columns - OF_NOISE;
-    let width = noise * noise;
-    let known = |own: &f64| {
-        let (mut real, mut imaginary) = (0.0, 0.0);
-        for other in eigenvalues {
-            let distance = own - other;
-            let weight = noise / (distance * distance + width);
-            real += weight * distance;
-            imaginary += weight * noise;
-        }
-        let share = 1.0 - (real * real + imaginary * imaginary) / columns;
-        if whole > 0.0 { ((share - OF_NOISE) / whole).clamp(0.0, 1.0) } else { 1.0 }
-    };
-    let known: Vec<f64> = eigenvalues.iter().map(known).collect();
-    let unknown = |(own, value): (&f64, &f64)| {
-        let others = known.iter().map(|other| own.max(*other)).sum::<f64>() - own;
-        let square = value * value;
-        width * others + 2.0 * width * square / (2.0 * width + square)
-    };
-    known.iter().zip(spectrum).map(unknown).collect()
-}
-
-/// The nearest rising sequence in least squares: pools adjacent violators.
-fn isotonic(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut pools: Vec<(f64, usize)> = Vec::new();
-    for value in values {
-        let mut pool = (value, 1);
-        while let Some(last) = pools.last().copied().filter(|last| last.0 > pool.0) {
-            pools.pop();
-            let members = last.1 + pool.1;
-            pool = ((last.0 * last.1 as f64 + pool.0 * pool.1 as f64) / members as f64, members);
-        }
-        pools.push(pool);
-    }
-    pools.into_iter().flat_map(|(value, members)| std::iter::repeat_n(value, members)).collect()
 }
 
 /// Posterior at one point of the grid, in the eigenbasis.

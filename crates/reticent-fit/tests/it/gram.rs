@@ -113,13 +113,15 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
 
 /// Slopes of `+1` and `-1` in turn for `columns` numbers in [-1, 1], intercept 0, noise of standard deviation 1: of how many of them an
 /// interval at 95 % holds the truth, and the mean squared error of a slope.
-fn slopes_held(columns: usize, count: usize, epsilon: f64, scaling: &str, fits: u64) -> (f64, f64) {
+///
+/// The target's bounds are four standard deviations above zero and `below` times that below.
+fn slopes_held(columns: usize, count: usize, epsilon: f64, scaling: &str, below: f64, fits: u64) -> (f64, f64) {
     let slope = |column: usize| if column.is_multiple_of(2) { 1.0 } else { -1.0 };
     let names: String = (0..columns).map(|column| format!("x{column} = {{ bounds = [-1.5, 1.5] }}\n")).collect();
-    // Four standard deviations of the target.
     let bound = 4.0 * (columns as f64 / 3.0 + 1.0).sqrt();
+    let lowest = -below * bound;
     let schema = Schema::from_text(&format!(
-        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-{bound}, {bound}]\n\
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [{lowest}, {bound}]\n\
          [features]\n{names}"
     ))
     .expect("legal");
@@ -148,13 +150,25 @@ fn slopes_held(columns: usize, count: usize, epsilon: f64, scaling: &str, fits: 
 /// that count the noise of the matrix where there is no matrix to be known held .1 to .6 of them.
 #[test]
 fn standard_errors_grow_where_noise_hides_the_matrix() {
-    let (held, _) = slopes_held(10, 5000, 1.0, "marginals", 20);
+    let (held, _) = slopes_held(10, 5000, 1.0, "marginals", 1.0, 20);
     assert!(held > 0.88, "{held}");
     for (columns, count, epsilon, fits) in [(60, 2000, 1.0, 4), (60, 2000, 0.1, 4), (10, 3000, 0.1, 20)] {
         for scaling in ["marginals", "bounds"] {
-            let (held, error) = slopes_held(columns, count, epsilon, scaling, fits);
+            let (held, error) = slopes_held(columns, count, epsilon, scaling, 1.0, fits);
             assert!(held > 0.7, "{columns} columns, {count} rows, epsilon {epsilon}, {scaling}: {held}");
             assert!(error < 1.3, "{columns} columns, {count} rows, epsilon {epsilon}, {scaling}: {error}");
+        }
+    }
+}
+
+/// The noise of the matrix is multiplied by the intercept, too, which here is eight tenths of the target's half-width. Counted at the size
+/// that the prior expects of slopes, it left half of them within their intervals, at any budget (by bounds).
+#[test]
+fn intervals_hold_the_truth_where_the_target_is_far_from_the_middle_of_its_bounds() {
+    for (columns, count, epsilon) in [(20, 10_000, 1.0), (20, 10_000, 10.0)] {
+        for scaling in ["marginals", "bounds"] {
+            let (held, _) = slopes_held(columns, count, epsilon, scaling, 9.0, 6);
+            assert!(held > 0.85, "epsilon {epsilon}, {scaling}: {held}");
         }
     }
 }
