@@ -36,6 +36,12 @@ impl OutputFile {
             let message = format!("cannot write here: {error}; choose another place for the result");
             Failure::InputOutput(format!("{}: {message}", place.display()))
         };
+        // A link would itself be replaced; /dev/stdout is one.
+        if place.is_symlink() && (place.starts_with("/dev") || place.starts_with("/proc")) {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is a link of the system's")));
+        }
+        let target = if place.is_symlink() { place.canonicalize().map_err(failed)? } else { place.to_owned() };
+        let place = target.as_path();
         if place.is_dir() {
             return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
         }

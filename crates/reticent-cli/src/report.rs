@@ -145,26 +145,43 @@ pub(crate) fn model(model: &Model) -> String {
         }
     }
     for output in &model.outputs {
-        let classes = model.classes.join(" / ");
-        match (model.task, &output.class) {
+        let classes = printable(&model.classes.join(" / "));
+        match (model.task, output.class.as_deref().map(printable)) {
             (Task::BinaryClassification, Some(class)) => line!(text, "Log-odds of {class} (classes {classes}):"),
             (_, Some(class)) => line!(text, "Score of {class} (classes {classes}):"),
             (_, None) => line!(text, "{}:", model.schema.target().column),
         }
-        let names = output.coefficients.iter().map(|one| one.column.chars().count());
-        let width = names.max().unwrap_or(0).clamp(11, 48);
+        let names: Vec<String> = output.coefficients.iter().map(|one| printable(&one.column)).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(11, 48);
         let interval = |value: f64, error: Option<f64>| {
             error.map_or_else(String::new, |error| {
-                format!("  95 % interval {:>14.6} to {:>14.6}", value - NORMAL_975 * error, value + NORMAL_975 * error)
+                let [low, high] = [value - NORMAL_975 * error, value + NORMAL_975 * error].map(number);
+                format!("  95 % interval {low:>14} to {high:>14}")
             })
         };
         let of_intercept = interval(output.intercept, output.standard_error);
-        line!(text, "  {:<width$} {:>14.6}{of_intercept}", "(intercept)", output.intercept);
-        for Coefficient { column, coefficient, standard_error } in &output.coefficients {
-            line!(text, "  {column:<width$} {coefficient:>14.6}{}", interval(*coefficient, *standard_error));
+        line!(text, "  {:<width$} {:>14}{of_intercept}", "(intercept)", number(output.intercept));
+        for (name, Coefficient { coefficient, standard_error, .. }) in names.iter().zip(&output.coefficients) {
+            let interval = interval(*coefficient, *standard_error);
+            line!(text, "  {name:<width$} {:>14}{interval}", number(*coefficient));
         }
     }
     text
+}
+
+/// Six decimals, or four digits and a power of ten where those would say little: a coefficient of a column in euros may be tiny.
+fn number(value: f64) -> String {
+    /// Below this fewer than four of six decimals say something.
+    const SMALL: f64 = 0.001;
+    if value.abs() >= SMALL || value.abs() <= 0.0 { format!("{value:.6}") } else { format!("{value:.3e}") }
+}
+
+/// Text of a file that somebody else may have written: control characters stay out of the terminal.
+fn printable(text: &str) -> String {
+    let shown = |character: char| {
+        if character.is_control() { character.escape_default().to_string() } else { character.to_string() }
+    };
+    text.chars().map(shown).collect()
 }
 
 /// The 97.5 % quantile of the standard normal distribution.
@@ -178,7 +195,9 @@ pub(crate) fn schema(schema: &Schema) -> String {
     line!(text, "The schema is complete.");
     line!(text, "Protects: {}", schema.relation());
     let target = match &schema.target().kind {
-        TargetKind::Classes(classes) => classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>().join(" / "),
+        TargetKind::Classes(classes) => {
+            classes.iter().map(|class| printable(&class.name)).collect::<Vec<_>>().join(" / ")
+        }
         TargetKind::Bounds { low, high } => format!("a number in [{low}, {high}]"),
     };
     line!(text, "Target: {} ({target})", schema.target().column);
@@ -189,7 +208,7 @@ pub(crate) fn schema(schema: &Schema) -> String {
     );
     match schema.privacy().rows {
         Some(rows) => line!(text, "Rows: about {rows}, declared public"),
-        None => line!(text, "Rows: not declared; a fit buys it with the class counts, for 5 % of its budget"),
+        None => line!(text, "Rows: not declared; a fit that needs their number buys it with some of its budget"),
     }
     line!(text, "Fingerprint: {}", schema.fingerprint());
     text
@@ -376,6 +395,15 @@ pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_numbers_keep_their_digits_and_control_characters_are_spelt_out() {
+        assert_eq!(
+            [0.0, 1.5, -0.001, -0.000_012_345_6].map(number),
+            ["0.000000", "1.500000", "-0.001000", "-1.235e-5"]
+        );
+        assert_eq!(printable("a\u{1b}[2J\nß"), "a\\u{1b}[2J\\nß");
+    }
 
     #[test]
     fn a_noisy_figure_at_the_end_of_its_range_says_so() {

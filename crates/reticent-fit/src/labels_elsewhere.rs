@@ -66,6 +66,7 @@ pub fn weights(
     options: &Options,
 ) -> Result<PublicMatrix, ElsewhereError> {
     let settings = settings(schema, options)?;
+    walr::check_size(schema, &settings)?;
     let columns = Coding::of(schema).columns().len() as u32;
     let model = walr::response_model(schema);
     let map = walr::product_map(model, columns);

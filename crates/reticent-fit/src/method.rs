@@ -123,12 +123,14 @@ pub fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, Strin
         )),
         Adjacency::Label => {
             let products = rows.unwrap_or(0.0) * (columns * columns) as f64;
-            if products <= WALR_PRODUCTS_MAX {
+            if products <= WALR_PRODUCTS_MAX && walr::coefficients(schema) <= walr::COEFFICIENTS_QUICK {
                 choose(&walr::Walr, "only labels are protected: one noisy sum of labels tells all that the fit needs")
+            } else if is_number && columns <= GRAM_COLUMNS_MAX {
+                choose(&gram::Gram, "only labels are protected, and walr would take too long")
             } else if is_number {
-                choose(&gram::Gram, "only labels are protected, and the public design of walr would take too long")
+                choose(&walr::Walr, "only labels are protected, the target is a number, and gram takes fewer columns")
             } else {
-                choose(&noisy_gd::NoisyGd, "only labels are protected, and the public design of walr would take too long")
+                choose(&noisy_gd::NoisyGd, "only labels are protected, and walr would take too long")
             }
         }
         Adjacency::AddRemove | Adjacency::Replace if is_number && columns > GRAM_COLUMNS_MAX => {
@@ -174,6 +176,35 @@ pub fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With labels alone private, what is chosen for a target and so many categories of one feature.
+    fn chosen(target: &str, categories: usize) -> &'static str {
+        let names: Vec<String> = (0..categories).map(|name| format!("\"{name}\"")).collect();
+        let schema = Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n{target}\n[features]\nk = {{ categories = \
+             [{}] }}\n",
+            names.join(", ")
+        ))
+        .expect("legal");
+        let units = (reticent_core::units::Epsilon::new(1.0), reticent_core::units::Delta::new(1e-6));
+        let claim = PrivacyClaim::new(schema.relation(), units.0.expect("legal"), units.1.expect("legal"));
+        let options = Options::default();
+        let request = FitRequest { schema: &schema, claim: &claim, init: None, options: &options };
+        automatic(&request).expect("a method").0.name()
+    }
+
+    #[test]
+    fn walr_is_chosen_where_it_takes_seconds() {
+        let (two, ten) = (
+            "classes = [\"a\", \"b\"]",
+            "classes = [\"0\", \"1\", \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", \"8\", \"9\"]",
+        );
+        assert_eq!(chosen(two, 400), walr::NAME);
+        assert_eq!(chosen(two, 600), noisy_gd::NAME);
+        assert_eq!(chosen(ten, 30), walr::NAME);
+        assert_eq!(chosen(ten, 100), noisy_gd::NAME);
+        assert_eq!(chosen("bounds = [0, 1]", 600), gram::NAME);
+    }
 
     #[test]
     fn names_of_methods_and_of_their_options_are_unique() {

@@ -16,8 +16,11 @@ use crate::prepared_fit::Fitted;
 
 /// Ridge on the summed loss, in unit-scaled columns: makes collinear one-hot columns unique, too little to matter otherwise.
 const RIDGE: f64 = 0.001;
-/// Ridge of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
+/// Least ridge of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
 const START_RIDGE: f64 = 1.0;
+/// With many columns the prior is narrower, so that it expects this variance of a score at most: a start from fewer rows than columns would
+/// else be sure of everything, and a private fit cannot take back what a hundred columns have learnt by heart.
+const START_SCORE_VARIANCE: f64 = 10.0;
 /// The intercept is penalised a ten-thousandth as much as the rest.
 const INTERCEPT_SCALE: f64 = 100.0;
 /// Columns up to which two classes are fitted by Newton's method, whose steps take time by the cube of their number.
@@ -75,7 +78,8 @@ pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64
         }
     }
     let encoding = Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm);
-    fit_encoded(schema, encoding, table, START_RIDGE)
+    let ridge = START_RIDGE.max(table.columns as f64 / START_SCORE_VARIANCE);
+    fit_encoded(schema, encoding, table, ridge)
 }
 
 /// Standard deviation, in shares of the schema's span, below which a column counts as constant.

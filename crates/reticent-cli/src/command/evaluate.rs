@@ -7,7 +7,7 @@ use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
-use reticent_core::units::Epsilon;
+use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::evaluate::{Evaluation, private, public};
@@ -66,17 +66,24 @@ pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, F
     Ok(table)
 }
 
+/// Delta of the certificate of a private model.
+fn certified_delta(model: &Model) -> Option<Delta> {
+    model.certificate.as_ref().map(|certificate| certificate.delta)
+}
+
 fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(), Failure> {
     let place = LedgerPlace::of(arguments.ledger.as_deref(), "--data", &arguments.data)?;
     let model = read_model(&arguments.model)?;
     let schema = &model.schema;
     // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
     storage::check(&arguments.storage, schema, [])?;
+    // What cannot be asked at all is refused before a ledger is made beside the table.
+    let usual = certified_delta(&model).or(arguments.delta).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
+    private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, usual)).map_err(Failure::usage)?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &arguments.storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
-    let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let delta =
-        arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
+        arguments.delta.or(budget_delta).or(certified_delta(&model)).ok_or_else(|| {
             Failure::Usage("neither ledger nor model states a delta: give one with --delta".to_owned())
         })?;
     let plan = private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, delta)).map_err(Failure::usage)?;

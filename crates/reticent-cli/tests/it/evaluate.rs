@@ -15,6 +15,15 @@ fn folder_of(table: &Table) -> Folder {
     folder
 }
 
+/// The promise of a ledger does not change: one that was made for nothing would close the table to every fit.
+#[test]
+fn what_cannot_be_asked_leaves_no_ledger() {
+    let folder = folder_of(&Table::usual());
+    folder.write("model.json", MODEL.replace("add-remove", "party"));
+    let message = folder.refuse(2, PRIVATE);
+    assert!(message.contains("row:party"), "{message}");
+}
+
 #[test]
 fn exact_figures_are_those_of_their_definitions() {
     let table = Table::usual();

@@ -93,7 +93,7 @@ fn show_prints_model_and_certificate() {
     Log-odds of yes (classes no / yes):
       (intercept)       -3.000000
       age                0.060000
-      dose              -0.000100
+      dose              -1.000e-4
       symlog(dose)       0.050000
       ward=other        -0.500000
       ward=north        -0.600000

@@ -45,6 +45,23 @@ fn a_pipe_or_device_is_not_replaced() {
     assert!(!folder.exists("table.csv.ledger"), "it was charged");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_is_followed_and_stays() {
+    let folder = Folder::with_table();
+    folder.write("kept.json", "old");
+    std::os::unix::fs::symlink(folder.path("kept.json"), folder.path("link.json")).expect("a link");
+    folder.succeed(&FIT.replace("model.json", "link.json"));
+    assert!(folder.path("link.json").is_symlink(), "the link was replaced");
+    assert_eq!(folder.json("kept.json")["format"], "reticent-model");
+    // Where it leads nowhere nothing is charged for.
+    std::os::unix::fs::symlink(folder.path("absent/model.json"), folder.path("broken.json")).expect("a link");
+    folder.refuse(5, &FIT.replace("model.json", "broken.json"));
+    // With stdout in a file the link leads to a plain file, and as root the system's link itself would be replaced.
+    let message = folder.refuse(5, &FIT.replace("model.json", "/dev/stdout"));
+    assert!(message.contains("a link of the system's"), "{message}");
+}
+
 /// A result in place of what it is made from would lose it.
 #[test]
 fn a_result_does_not_replace_what_is_read() {

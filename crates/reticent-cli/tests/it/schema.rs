@@ -72,7 +72,7 @@ fn a_draft_is_filled_in_checked_and_fitted() {
     Protects: row:add-remove
     Target: outcome (no / yes)
     Features: 3 (7 encoded columns with the intercept, row norm at most 2.2361)
-    Rows: not declared; a fit buys it with the class counts, for 5 % of its budget
+    Rows: not declared; a fit that needs their number buys it with some of its budget
     Fingerprint: [fingerprint]
     ");
     folder.succeed(FIT);

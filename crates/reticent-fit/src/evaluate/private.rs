@@ -130,18 +130,19 @@ fn regression(schema: &Schema, released: &Release) -> Evaluation {
 fn auc(negative: &[f64], positive: &[f64], noise: f64) -> Figure {
     let negatives = negative.iter().sum::<f64>().max(1.0);
     let positives = positive.iter().sum::<f64>().max(1.0);
-    let (mut below, mut wins, mut variance) = (0.0, 0.0, 0.0);
-    let mut above = positives;
+    let (mut below, mut above) = (0.0, positives);
+    // Share of the other class that a row of each bucket beats, or is beaten by.
+    let mut shares = Vec::with_capacity(negative.len());
     for (negative, positive) in negative.iter().zip(positive) {
-        // Share of the other class that a row of this bucket beats, or is beaten by.
-        let beats = (below + negative / 2.0) / negatives;
-        let beaten = (above - positive / 2.0) / positives;
-        wins += positive * beats;
+        shares.push(((below + negative / 2.0) / negatives, (above - positive / 2.0) / positives));
         (below, above) = (below + negative, above - positive);
-        // Derivatives of the ratio by each count, with the AUC itself taken as one half in the small correction.
-        variance += ((beats - 0.5) / positives).powi(2) + ((beaten - 0.5) / negatives).powi(2);
     }
+    let wins: f64 = positive.iter().zip(&shares).map(|(positive, (beats, _))| positive * beats).sum();
     let value = (wins / positives).clamp(0.0, 1.0);
+    // Derivatives of the ratio by each count.
+    let by_counts =
+        |(beats, beaten): &(f64, f64)| ((beats - value) / positives).powi(2) + ((beaten - value) / negatives).powi(2);
+    let variance: f64 = shares.iter().map(by_counts).sum();
     Figure { value, standard_error: Some(noise * variance.sqrt()) }
 }
 

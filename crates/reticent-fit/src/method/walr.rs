@@ -42,6 +42,10 @@ const DESIGN_EFFECT: f64 = 0.5;
 /// The same for numbers, whose labels lie in `[-1, 1]`; and the variance around their mean that is assumed there.
 const DESIGN_EFFECT_NUMBER: f64 = 0.15;
 const DESIGN_VARIANCE_NUMBER: f64 = 0.05;
+/// Coefficients up to which the estimate is made: it solves systems of as many equations over and over.
+const COEFFICIENTS_MAX: usize = 4096;
+/// Coefficients up to which that takes seconds.
+pub(super) const COEFFICIENTS_QUICK: usize = 500;
 /// Default number of steps of the published solvers.
 const STEPS: u32 = 1_000;
 /// Default batch of `hybrid-minibatch`.
@@ -332,8 +336,29 @@ struct Checked {
     start: Option<Vec<f64>>,
 }
 
+/// Number of coefficients of a schema's model.
+pub(super) fn coefficients(schema: &Schema) -> usize {
+    response_model(schema).outputs() * Coding::of(schema).columns().len()
+}
+
+/// Refuses a model that the estimate could not be made of in time and memory, before anything is paid.
+///
+/// # Errors
+/// [`PlanError::Parameter`].
+pub fn check_size(schema: &Schema, settings: &Settings) -> Result<(), PlanError> {
+    let found = coefficients(schema);
+    if *settings == Settings::NoiseAware && found > COEFFICIENTS_MAX {
+        return Err(PlanError::Parameter(format!(
+            "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list fewer              features or categories, or use --solver full-batch (in `fit`, --method noisy-gd or gram)"
+        )));
+    }
+    Ok(())
+}
+
 impl Checked {
     fn new(request: &FitRequest<'_>) -> Result<Self, PlanError> {
+        let settings = Settings::of(request.options)?;
+        check_size(request.schema, &settings)?;
         let coding = Coding::of(request.schema);
         let columns = coding.columns().len();
         let longest = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
@@ -341,7 +366,7 @@ impl Checked {
         Ok(Self {
             start: request.init.map(|model| start_weights(model, request.schema, &encoding)).transpose()?,
             model: response_model(request.schema),
-            settings: Settings::of(request.options)?,
+            settings,
             encoding: Arc::new(encoding),
         })
     }
