@@ -54,7 +54,7 @@ impl Serialize for Figure {
     }
 }
 
-/// Calibration over equal-width buckets of the predicted probability.
+/// Calibration over buckets of the predicted probability.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// Mean absolute gap between predicted and observed shares, weighted by rows (expected calibration error).
@@ -81,17 +81,17 @@ pub struct CalibrationBucket {
 }
 
 impl Calibration {
-    /// Sums up buckets given as (rows, sum of predictions, rows of the last class).
-    fn of_buckets(buckets: &[(f64, f64, f64)]) -> Self {
-        let width = 1.0 / buckets.len() as f64;
+    /// Sums up buckets given as (rows, sum of predictions, rows of the last class); `edge` is where a share of the buckets ends.
+    fn of_buckets(buckets: &[(f64, f64, f64)], edge: impl Fn(f64) -> f64) -> Self {
+        let place = |index: usize| edge(index as f64 / buckets.len() as f64);
         let total: f64 = buckets.iter().map(|(rows, _, _)| rows).sum();
         let listed: Vec<CalibrationBucket> = buckets
             .iter()
             .enumerate()
             .filter(|(_, (rows, _, _))| *rows > 0.0)
             .map(|(index, (rows, predicted, positive))| CalibrationBucket {
-                low: index as f64 * width,
-                high: (index + 1) as f64 * width,
+                low: place(index),
+                high: place(index + 1),
                 share: rows / total,
                 predicted: predicted / rows,
                 observed: (positive / rows).clamp(0.0, 1.0),

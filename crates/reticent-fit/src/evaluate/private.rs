@@ -16,7 +16,12 @@ use crate::model::{Task, class_names};
 use crate::plan::{Plan, PlanError, PrivacyClaim, plan_release, public_of_schema};
 
 /// Buckets of the score histogram: fine enough for the AUC, coarse enough for the noise.
+///
+/// They are as wide as each other in the probability of half the score. So those of rare classes are narrow, too: the first ends at 0.001, and
+/// the widest, in the middle, is 0.06 wide.
 const BUCKETS: u32 = 32;
+/// What scores are divided by before buckets are taken of them.
+const STRETCH: f64 = 2.0;
 
 /// Name of this pass in plans, ledgers and certificates.
 const PURPOSE: &str = "evaluation";
@@ -64,8 +69,11 @@ pub fn evaluate(
     weights: &[f64],
 ) -> Result<Evaluation, SessionError> {
     let pass = PassWeights::quantise(weights);
+    let stretched = PassWeights::quantise(&weights.iter().map(|weight| weight / STRETCH).collect::<Vec<_>>());
     let mut answers: Vec<Release> = Vec::with_capacity(3);
     for (grant, planned) in grants.into_iter().zip(&plan.releases) {
+        let is_histogram = matches!(planned.shape.map(), Map::ScoreHistogram { .. });
+        let pass = if is_histogram { &stretched } else { &pass };
         let query = SumQuery::new(planned.shape.clone(), encoding.clone(), pass.clone())
             .expect("the plan was made from the schema of this encoding");
         answers.push(session.release(grant, &query)?);
@@ -152,7 +160,7 @@ fn calibration(negative: &[f64], positive: &[f64], noise: f64) -> Calibration {
     let per_bucket = negative.len() / TABLE;
     let mut buckets = vec![(0.0, 0.0, 0.0); TABLE];
     for (index, (negative, positive)) in negative.iter().zip(positive).enumerate() {
-        let middle = (index as f64 + 0.5) / BUCKETS as f64;
+        let middle = probability_at((index as f64 + 0.5) / f64::from(BUCKETS));
         let bucket = &mut buckets[index / per_bucket];
         let rows = negative + positive;
         bucket.0 += rows;
@@ -167,7 +175,13 @@ fn calibration(negative: &[f64], positive: &[f64], noise: f64) -> Calibration {
             bucket.1 = bucket.1.clamp(0.0, bucket.0);
         }
     }
-    Calibration::of_buckets(&buckets)
+    Calibration::of_buckets(&buckets, probability_at)
+}
+
+/// Probability of a score whose half has this one.
+fn probability_at(stretched: f64) -> f64 {
+    let [yes, no] = [stretched, 1.0 - stretched].map(|share| share.powf(STRETCH));
+    yes / (yes + no)
 }
 
 #[cfg(test)]
@@ -179,6 +193,16 @@ mod tests {
         // Two buckets: negatives 3 and 1, positives 1 and 3: (1·1.5 + 3·3.5) / 16.
         let figure = auc(&[3.0, 1.0], &[1.0, 3.0], 0.0);
         assert!((figure.value - 12.0 / 16.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn buckets_of_stretched_scores_are_those_of_their_probabilities() {
+        for score in [-6.0f64, -0.3, 0.0, 2.5] {
+            let sigmoid = |score: f64| 1.0 / (1.0 + (-score).exp());
+            assert!((probability_at(sigmoid(score / STRETCH)) - sigmoid(score)).abs() < 1e-12);
+        }
+        assert!([0.0f64, 0.5, 1.0].iter().all(|end| (probability_at(*end) - end).abs() < 1e-12));
+        assert!((probability_at(1.0 / 32.0) - 1.0 / 962.0).abs() < 1e-12);
     }
 
     #[test]

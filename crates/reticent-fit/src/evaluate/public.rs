@@ -107,7 +107,7 @@ pub fn evaluate_binary(scored: &[(f64, bool)]) -> Evaluation {
         accuracy: Some(Figure::exact(correct as f64 / rows)),
         auc: Some(Figure::exact(auc(scored))),
         log_loss: Some(Figure::exact(losses.sum::<f64>() / rows)),
-        calibration: Some(Calibration::of_buckets(&buckets)),
+        calibration: Some(Calibration::of_buckets(&buckets, |share| share)),
         ..Evaluation::default()
     }
 }
