@@ -52,7 +52,7 @@ const USUAL_ROWS: f64 = 36_000.0;
 /// Fewest and most passes, unless asked otherwise, and passes a unit of mu in between: with much budget the time rule asks for
 /// more time than 100 steps of the largest stable size take.
 const PASSES: (f64, f64) = (100.0, 1000.0);
-const PASSES_BY_MU: f64 = 400.0;
+const PASSES_BY_MU: f64 = 2000.0;
 /// Most passes that may be asked for.
 const PASSES_MAX: u32 = 100_000;
 /// Share of the iterates, the last ones, that the result is the mean of.
