@@ -66,12 +66,28 @@ for gradient in gradients:
 averaged = np.mean(points[-2:], axis=0)
 
 
-def step_of(c, half):
-    time = c * signal / (signal + half) * signal / row_norm
-    return min(time * 0.1 / 100, 3.8 / row_norm)
+def time_of(c, half):
+    return c * signal / (signal + half) * signal / row_norm
 
 
-eta, eta_of_many = step_of(0.75, 4), step_of(1.2, 20)
+def stride_of(time, passes):
+    """Step and momentum: the least momentum from .9 up at which stable steps take the time, found by bisection."""
+
+    def longest(momentum):
+        return 2 * (1 + momentum) / row_norm * passes / (1 - momentum)
+
+    low, high = 0.9, max(0.9, 1 - 6 / passes)
+    if longest(low) < time < longest(high):
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (low, middle) if longest(middle) >= time else (middle, high)
+    momentum = low if longest(low) >= time else high
+    return [min(time, longest(momentum)) * (1 - momentum) / passes, momentum]
+
+
+times = [time_of(0.75, 4), time_of(1.2, 20)]
+# Steps that are not the largest, the largest with more momentum, with the most of it, and where passes are too few for more.
+strides = [[*case, *stride_of(*case)] for case in [(times[0], 100), (4000.0, 100), (1e6, 100), (1e6, 12)]]
 
 # Signal check on a fixed table.
 cells, cell_noise, deviation, base = np.array([1900.0, 1800.0, 550.0, 720.0]), 90.0, 0.8, 0.26
@@ -120,8 +136,8 @@ print(
             "l2": l2,
             "gradients": gradients.tolist(),
             "averaged": averaged.tolist(),
-            "eta": eta,
-            "eta_of_many": eta_of_many,
+            "times": times,
+            "strides": strides,
             "cells": cells.tolist(),
             "cell_noise": cell_noise,
             "deviation": deviation,

@@ -109,7 +109,7 @@ fn show_prints_model_and_certificate() {
 #[test]
 fn a_fitted_model_has_the_documented_parts() {
     let folder = Folder::with_table();
-    folder.succeed(FIT);
+    folder.succeed(&format!("{FIT} --passes 100"));
     let model = folder.json("model.json");
     assert_eq!(keys(&model), ["format", "version", "task", "classes", "outputs", "schema", "certificate"]);
     // The same layout as the one of version 2 that is kept here, name by name.

@@ -35,11 +35,11 @@ fn a_plan_is_printed() {
     Question                  times  coordinates    noise [lattice]    mu of one  mu of all
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
-    gradient                    100            7         3075040749     0.021823   0.218231
+    gradient                    236            7         4723967234     0.014206   0.218231
     signal check                  1            4           19811102     0.052929   0.052929
 
     Expect:
-      noise of a gradient coordinate         45.82308   standard deviation of one pass, in rows; a row adds at most 1
+      noise of a gradient coordinate         70.39475   standard deviation of one pass, in rows; a row adds at most 1
       noise of all passes together            4.58231   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
     ");
@@ -64,11 +64,11 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     Question                  times  coordinates    noise [lattice]    mu of one  mu of all
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
-    gradient                    100            7         3075040749     0.021823   0.218231
+    gradient                    236            7         4723967234     0.014206   0.218231
     signal check                  1            4           19811102     0.052929   0.052929
 
     Expect:
-      noise of a gradient coordinate         45.82308   standard deviation of one pass, in rows; a row adds at most 1
+      noise of a gradient coordinate         70.39475   standard deviation of one pass, in rows; a row adds at most 1
       noise of all passes together            4.58231   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
       signal against noise                 8729.22624   n mu: above 1000 privacy costs little; below 50 the model is little more than the base rate
@@ -129,14 +129,15 @@ fn noise_follows_sensitivity() {
 fn half_the_budget_needs_more_noise() {
     let folder = Folder::new();
     let price = |flags: &str| {
-        let plan = json(&folder.succeed(&format!("plan --schema schema.toml {flags} --json")))["plan"].take();
+        let plan =
+            json(&folder.succeed(&format!("plan --schema schema.toml --delta 1e-6 {flags} --json")))["plan"].take();
         (noise(&plan, "gradient"), number(&plan["claim"]["mu"]))
     };
-    let (noise_1, mu_1) = price("--epsilon 1 --delta 1e-6");
-    let (noise_half, mu_half) = price("--epsilon 0.5 --delta 1e-6");
+    let (noise_1, mu_1) = price("--epsilon 1 --passes 100");
+    let (noise_half, mu_half) = price("--epsilon 0.5 --passes 100");
     assert!(is_close(noise_half / noise_1, mu_1 / mu_half, 1e-6));
-    let (noise_more, _) = price("--epsilon 1 --delta 1e-6 --passes 400");
-    assert!(is_close(noise_more, 2.0 * noise_1, 1e-6), "four times the usual 100 passes, twice the noise of each");
+    let (noise_more, _) = price("--epsilon 1 --passes 400");
+    assert!(is_close(noise_more, 2.0 * noise_1, 1e-6), "four times the passes, twice the noise of each");
 }
 
 /// What is planned is what is paid.

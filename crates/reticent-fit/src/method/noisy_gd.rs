@@ -38,8 +38,11 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
 
-/// Momentum `beta`: the effective step is `eta / (1 - beta)`.
+/// Least momentum `beta`: the effective step is `eta / (1 - beta)`.
 const MOMENTUM: f64 = 0.9;
+/// Where the largest stable steps are too short for the time, momentum rises to at most `1 - MEMORY/T`: swings from the start,
+/// which shrink by `sqrt(beta)` a pass, are then down to `e^{-3}` at the end, before they are averaged.
+const MEMORY: f64 = 6.0;
 /// `mu²` is shared out in so many parts; class counts, marginals and signal check get [`SIDE_PARTS`] of them each, the check of more
 /// than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
@@ -52,7 +55,7 @@ const USUAL_ROWS: f64 = 36_000.0;
 /// Fewest and most passes, unless asked otherwise, and passes a unit of mu in between: with much budget the time rule asks for
 /// more time than 100 steps of the largest stable size take.
 const PASSES: (f64, f64) = (100.0, 1000.0);
-const PASSES_BY_MU: f64 = 2000.0;
+const PASSES_BY_MU: f64 = 1000.0;
 /// Most passes that may be asked for.
 const PASSES_MAX: u32 = 100_000;
 /// Share of the iterates, the last ones, that the result is the mean of.
@@ -332,13 +335,14 @@ impl Fit {
             }
         };
         let time = descent_time(checked.classes, signal, scaled.row_norm);
-        let step = step_of(time, scaled.row_norm, checked.curvature(saturation), checked.l2 / rows, passes);
-        let mut descent = HeavyBall::from(start.clone(), columns, step / rows, checked.l2, passes);
+        let largest_curvature = scaled.row_norm * checked.curvature(saturation) + checked.l2 / rows;
+        let stride = Stride::of(time, largest_curvature, passes);
+        let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.l2, passes);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
             descent.follow(&releases.sum(2, &encoding, weights)?.values());
         }
-        let time = step * f64::from(passes) / (1.0 - MOMENTUM);
+        let time = stride.time(passes);
         let weights = descent.mean();
         let is_started = init.is_some();
         let descended = Descended { encoding, scaled, counts, rows, is_started, start, weights, saturation, time };
@@ -361,7 +365,7 @@ struct Descended {
     start: Vec<f64>,
     weights: Vec<f64>,
     saturation: f64,
-    /// What the steps took, after [`step_of`].
+    /// What the steps took: see [`Stride`].
     time: f64,
 }
 
@@ -461,12 +465,35 @@ fn descent_time(classes: u32, signal: f64, row_norm: f64) -> f64 {
     time * signal / (signal + half) * signal / row_norm
 }
 
-/// Step `eta` of `passes` passes that take `time = eta T / (1 - beta)` together, at most `3.8 / (A · curvature + l2/n)`.
-///
-/// The bound is that of heavy ball, `2 (1 + beta) / L`, with the largest eigenvalue `L` of the mean Hessian at most `curvature`
-/// times the mean row norm, and the penalty a row.
-fn step_of(time: f64, row_norm: f64, curvature: f64, penalty: f64, passes: u32) -> f64 {
-    (time * (1.0 - MOMENTUM) / f64::from(passes)).min(2.0 * (1.0 + MOMENTUM) / (row_norm * curvature + penalty))
+/// Step `eta` and momentum `beta` of a descent.
+#[derive(Debug, Clone, Copy)]
+struct Stride {
+    step: f64,
+    momentum: f64,
+}
+
+impl Stride {
+    /// That of `passes` passes `T` that take `time = eta T / (1 - beta)` together, or as near as they come to it.
+    ///
+    /// ```text
+    ///   eta <= 2 (1 + beta) / L      stable: Polyak 1964, with L the largest eigenvalue of the mean Hessian
+    ///   time = 2 T (1 + beta) / ((1 - beta) L)  at that step,   so  beta = 1 - 2/(r + 1)  with  r = time L / (2 T)
+    /// ```
+    /// within `[9/10, 1 - 6/T]`. `largest_curvature` is at least `L`: the curvature of the loss times the mean row norm, and the
+    /// penalty a row.
+    fn of(time: f64, largest_curvature: f64, passes: u32) -> Self {
+        let passes = f64::from(passes);
+        let ratio = time * largest_curvature / (2.0 * passes);
+        let most = (1.0 - MEMORY / passes).max(MOMENTUM);
+        let momentum = (1.0 - 2.0 / (ratio + 1.0)).clamp(MOMENTUM, most);
+        let step = (time * (1.0 - momentum) / passes).min(2.0 * (1.0 + momentum) / largest_curvature);
+        Self { step, momentum }
+    }
+
+    /// `eta T / (1 - beta)`.
+    fn time(self, passes: u32) -> f64 {
+        self.step * f64::from(passes) / (1.0 - self.momentum)
+    }
 }
 
 /// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base
@@ -481,24 +508,26 @@ struct HeavyBall {
     velocity: Vec<f64>,
     sum: Vec<f64>,
     columns: usize,
-    step: f64,
+    stride: Stride,
+    rows: f64,
     l2: f64,
     left: u32,
     averaged: u32,
 }
 
 impl HeavyBall {
-    /// `step` is `eta / n`; the first of every `columns` weights is an intercept, which is not penalised.
-    fn from(start: Vec<f64>, columns: usize, step: f64, l2: f64, passes: u32) -> Self {
+    /// The first of every `columns` weights is an intercept, which is not penalised.
+    fn from(start: Vec<f64>, columns: usize, stride: Stride, rows: f64, l2: f64, passes: u32) -> Self {
         let averaged = ((f64::from(passes) * AVERAGED_SHARE).ceil() as u32).clamp(1, passes);
         let zero = vec![0.0; start.len()];
-        Self { weights: start, velocity: zero.clone(), sum: zero, columns, step, l2, left: passes, averaged }
+        Self { weights: start, velocity: zero.clone(), sum: zero, columns, stride, rows, l2, left: passes, averaged }
     }
 
     fn follow(&mut self, gradient: &[f64]) {
+        let Stride { step, momentum } = self.stride;
         for (place, noisy) in gradient.iter().enumerate() {
             let penalty = if place % self.columns == 0 { 0.0 } else { self.l2 * self.weights[place] };
-            self.velocity[place] = MOMENTUM * self.velocity[place] - self.step * (noisy + penalty);
+            self.velocity[place] = momentum * self.velocity[place] - step / self.rows * (noisy + penalty);
             self.weights[place] += self.velocity[place];
         }
         if self.left <= self.averaged {
@@ -525,13 +554,32 @@ mod tests {
             for norm in [1.0, 3.0, 30.0] {
                 for curvature in [0.25, 1.0] {
                     for penalty in [0.0, 1.0, 1e9] {
-                        let step = step_of(descent_time(2, signal, norm), norm, curvature, penalty, 100);
-                        // Heavy ball on a quadratic with curvature up to L converges for eta <= 2 (1 + beta) / L.
-                        assert!(step > 0.0 && step <= 2.0 * (1.0 + MOMENTUM) / (norm * curvature + penalty));
+                        for passes in [1, 7, 100, 1000] {
+                            let largest = norm * curvature + penalty;
+                            let stride = Stride::of(descent_time(2, signal, norm), largest, passes);
+                            // Heavy ball on a quadratic with curvature up to L converges for eta <= 2 (1 + beta) / L.
+                            let most = 2.0 * (1.0 + stride.momentum) / largest;
+                            assert!(stride.step > 0.0 && stride.step <= most * (1.0 + 1e-12), "{stride:?}");
+                            assert!((0.9..1.0).contains(&stride.momentum), "{stride:?}");
+                        }
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn momentum_rises_where_steps_alone_are_too_short() {
+        // The longest time of a momentum of nine tenths: 38 passes over the curvature.
+        let short = Stride::of(1900.0, 2.0, 100);
+        assert!((short.momentum - 0.9).abs() < 1e-12 && (short.time(100) - 1900.0).abs() < 1e-6, "{short:?}");
+        let longer = Stride::of(2500.0, 2.0, 100);
+        assert!(longer.momentum > 0.9 && (longer.time(100) - 2500.0).abs() < 1e-6, "{longer:?}");
+        let longest = Stride::of(1e9, 2.0, 100);
+        assert!(
+            (longest.momentum - 0.94).abs() < 1e-12 && (longest.time(100) - 9700.0 / 3.0).abs() < 1e-6,
+            "{longest:?}"
+        );
     }
 
     #[test]
@@ -614,7 +662,8 @@ mod tests {
 
     #[test]
     fn the_mean_is_that_of_the_last_points_after_their_steps() {
-        let mut descent = HeavyBall::from(vec![0.0, 0.0], 2, 0.5, 2.0, 4);
+        let stride = Stride { step: 5.0, momentum: 0.9 };
+        let mut descent = HeavyBall::from(vec![0.0, 0.0], 2, stride, 10.0, 2.0, 4);
         for gradient in [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]] {
             descent.follow(&gradient);
         }
@@ -660,9 +709,11 @@ mod tests {
         assert_close(&scaled.centre, &numbers(&golden, "centre"));
         assert_close(&scaled.scale, &numbers(&golden, "scale"));
         assert_close(&[scaled.row_norm], &[number("row_norm")]);
-        for (classes, eta) in [(2, "eta"), (3, "eta_of_many")] {
-            let time = descent_time(classes, signal, scaled.row_norm);
-            assert_close(&[step_of(time, scaled.row_norm, 1.0, 0.0, 100)], &[number(eta)]);
+        assert_close(&[2, 3].map(|classes| descent_time(classes, signal, scaled.row_norm)), &numbers(&golden, "times"));
+        for case in golden["strides"].as_array().expect("a list") {
+            let [time, passes, step, momentum] = [0, 1, 2, 3].map(|place| case[place].as_f64().expect("a number"));
+            let stride = Stride::of(time, scaled.row_norm, passes as u32);
+            assert_close(&[stride.step, stride.momentum], &[step, momentum]);
         }
 
         let count = |place: usize| -> Vec<f64> {
@@ -681,7 +732,8 @@ mod tests {
 
         let gradients = golden["gradients"].as_array().expect("a list");
         let passes = gradients.len() as u32;
-        let mut descent = HeavyBall::from(numbers(&golden, "start"), 3, number("step"), number("l2"), passes);
+        let stride = Stride { step: number("step"), momentum: 0.9 };
+        let mut descent = HeavyBall::from(numbers(&golden, "start"), 3, stride, 1.0, number("l2"), passes);
         for gradient in gradients {
             let gradient: Vec<f64> =
                 gradient.as_array().expect("a list").iter().map(|one| one.as_f64().expect("number")).collect();
