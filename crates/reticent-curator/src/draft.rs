@@ -431,6 +431,9 @@ fn most_frequent_delimiter(first: &[u8]) -> u8 {
 /// Does not write a row into a schema as if it were names.
 fn refuse_doubtful_header(path: &Path, names: &[String]) -> Result<(), SourceError> {
     let doubt = |reason| Err(SourceError::HeaderDoubtful { path: path.to_owned(), reason });
+    if names.first().is_some_and(|name| name.starts_with(['@', '%'])) {
+        return doubt("it begins as ARFF files do, which are not read; turn it into CSV");
+    }
     if names.iter().any(|name| is_number(name)) {
         return doubt("it has a number where a name is expected");
     }

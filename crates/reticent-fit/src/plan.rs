@@ -87,7 +87,9 @@ pub enum PlanError {
         found: String,
     },
     /// The method has no finite sensitivity under the adjacency.
-    #[error("method {method} has no finite sensitivity under {relation}; choose another adjacency in the schema")]
+    #[error(
+        "{method} has no finite sensitivity under {relation}; leave out --method for one that has, or change adjacency in the schema"
+    )]
     Adjacency {
         /// The method.
         method: &'static str,

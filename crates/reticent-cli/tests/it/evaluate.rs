@@ -126,7 +126,7 @@ fn bought_figures_are_printed_with_their_error() {
     assert_snapshot!(head.join("\n"), @r"
     Accuracy      #.####  ± #.#### (noise)
     AUC           #.####  ± #.#### (noise)
-    Log loss      #.####  ± #.#### (noise)
+    Log loss      #.####  ± #.#### (noise; losses of rows cut at #)
     ");
     assert!(!text.contains("Rows "), "{text}");
     assert!(text.contains("this table has paid mu"), "{text}");

@@ -44,6 +44,8 @@ fn a_ledger_is_shown_as_json() {
     assert_eq!(keys(&shown["budget"]), ["epsilon", "delta", "mu"]);
     let relations = shown["relations"].as_array().expect("a list");
     assert_eq!(relations.len(), 2);
+    let text = folder.succeed("ledger show l.ledger");
+    assert!(text.contains("has to fit under all of them"), "{text}");
     for relation in relations {
         assert_eq!(keys(relation), ["relation", "spent", "left"]);
         let (spent, left) = (number(&relation["spent"]["mu"]), number(&relation["left"]["mu"]));

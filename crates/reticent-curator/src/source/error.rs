@@ -207,8 +207,8 @@ pub enum SourceError {
     },
     /// A schema cannot be drafted from a first line that may be a row.
     #[error(
-        "the first line of {} does not look like a header: {reason}; say that the file has no header, or that its \
-         first line is one all the same",
+        "the first line of {} does not look like a header: {reason}; give --no-header if it is a row, or --header if it \
+         is one all the same",
         path.display()
     )]
     HeaderDoubtful {
