@@ -167,7 +167,7 @@ fn text(audit: &Audit, confidence: f64) -> String {
     let percent = |count: u64| 100.0 * count as f64 / errors.runs as f64;
     format!(
         "Audit of {method}: {}\n\
-         Claim: mu {mu:.6}, what a ledger is charged for one fit (epsilon {} at delta {:e})\n\
+         Claim: mu {mu:.6}, what a ledger is charged for one fit (epsilon {:.4} at delta {:e})\n\
          Pair:  {pair}\n\
          Test:  a linear score of all releases, {} fresh fits of each neighbour; it mistook the first for the second in \
          {:.2} %, the second for the first in {:.2} %\n\n\
