@@ -108,20 +108,21 @@ mod tests {
         const ROWS: u32 = 200_000;
         let share =
             |row: u32| f64::from(row.wrapping_mul(2_654_435_769) ^ (row.wrapping_mul(40_503) << 13)) / 2f64.powi(32);
-        let sign = |row: u32| f64::from(u8::from(share(row) < 0.5));
+        let is_low = |row: u32| share(row) < 0.5;
+        let sign = |row: u32| f64::from(u8::from(is_low(row)));
         let features: Vec<f64> = (0..ROWS).flat_map(|row| std::iter::once(1.0).chain([sign(row); 8])).collect();
         for rise in [0.34, 0.35, 0.36, 0.37, 0.53, 0.63, 0.69] {
             let is_one = |row: u32| share(row + 7_000_000) < 0.27 + rise * sign(row);
             let labels: Vec<f64> = (0..ROWS).map(|row| f64::from(u8::from(is_one(row)))).collect();
             let weights = fit(&features, 9, &labels, 0.001).expect("a minimum");
             // Without a column that tells more, the fit is the two groups' log odds.
-            let odds = |of: f64| {
-                let group = || (0..ROWS).filter(|row| sign(*row) == of);
+            let odds = |low: bool| {
+                let group = || (0..ROWS).filter(|row| is_low(*row) == low);
                 let ones = group().filter(|row| is_one(*row)).count() as f64;
                 (ones / (group().count() as f64 - ones)).ln()
             };
-            assert!((weights[0] - odds(0.0)).abs() < 1e-5, "{weights:?}");
-            assert!((weights.iter().sum::<f64>() - odds(1.0)).abs() < 1e-5, "{weights:?}");
+            assert!((weights[0] - odds(false)).abs() < 1e-5, "{weights:?}");
+            assert!((weights.iter().sum::<f64>() - odds(true)).abs() < 1e-5, "{weights:?}");
         }
     }
 
