@@ -5,7 +5,6 @@ use std::path::Path;
 
 use reticent_core::encoding::Coding;
 use reticent_core::ledger::{Account, affordable_epsilon_down, epsilon_of, six_decimals_down};
-use reticent_core::query::LOG_LOSS_CAP;
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
@@ -344,11 +343,7 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
         let Some(Figure { value, standard_error }) = figure else { continue };
         // A noisy figure at an end of its range was beyond it: as perfect as it looks it is not.
         let is_cut = value <= *range.start() || value >= *range.end();
-        let note = match name {
-            _ if is_cut => "noise; cut at the end of its range".to_owned(),
-            "Log loss" => format!("noise; losses of rows cut at {LOG_LOSS_CAP}"),
-            _ => "noise".to_owned(),
-        };
+        let note = if is_cut { "noise; cut at the end of its range" } else { "noise" };
         let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} ({note})"));
         line!(text, "{name:<9} {value:>10.4}{error}");
     }
@@ -420,7 +415,7 @@ mod tests {
             Evaluation { auc: figure(1.0, Some(0.3)), log_loss: figure(0.5, Some(0.2)), ..Evaluation::default() };
         assert_eq!(
             evaluation(&bought),
-            "AUC           1.0000  ± 0.3000 (noise; cut at the end of its range)\nLog loss      0.5000  ± 0.2000 (noise; losses of rows cut at 4)\n"
+            "AUC           1.0000  ± 0.3000 (noise; cut at the end of its range)\nLog loss      0.5000  ± 0.2000 (noise)\n"
         );
         let exact = Evaluation { auc: figure(1.0, None), ..Evaluation::default() };
         assert_eq!(evaluation(&exact), "AUC           1.0000\n");

@@ -88,7 +88,7 @@ pub enum PlanError {
     },
     /// The method has no finite sensitivity under the adjacency.
     #[error(
-        "{method} has no finite sensitivity under {relation}; leave out --method for one that has, or change adjacency in the schema"
+        "{method} has no finite sensitivity under {relation}; it needs another adjacency in the schema, or another method"
     )]
     Adjacency {
         /// The method.

@@ -80,6 +80,7 @@ fn objective(features: MatRef<'_, f64>, labels: &[f64], ridge: f64, weights: &Ma
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixed_sequence::FixedSequence;
 
     /// Golden weights from `scipy.optimize.minimize` (see the script in `testdata/golden/logistic_newton.py`).
     #[test]
@@ -105,24 +106,27 @@ mod tests {
     /// Near the minimum of a long table a step gains less than the rounding of the summed losses; some of these rates meet that.
     #[test]
     fn copies_of_a_column_of_a_long_table_are_fitted() {
-        const ROWS: u32 = 200_000;
-        let share =
-            |row: u32| f64::from(row.wrapping_mul(2_654_435_769) ^ (row.wrapping_mul(40_503) << 13)) / 2f64.powi(32);
-        let is_low = |row: u32| share(row) < 0.5;
-        let sign = |row: u32| f64::from(u8::from(is_low(row)));
-        let features: Vec<f64> = (0..ROWS).flat_map(|row| std::iter::once(1.0).chain([sign(row); 8])).collect();
-        for rise in [0.34, 0.35, 0.36, 0.37, 0.53, 0.63, 0.69] {
-            let is_one = |row: u32| share(row + 7_000_000) < 0.27 + rise * sign(row);
-            let labels: Vec<f64> = (0..ROWS).map(|row| f64::from(u8::from(is_one(row)))).collect();
+        const ROWS: usize = 200_000;
+        for hundredths in [38, 39, 44, 46, 48, 61, 68] {
+            let rise = f64::from(hundredths) / 100.0;
+            let mut sequence = FixedSequence::new(1);
+            let mut share = || (sequence.next_uniform() + 1.0) / 2.0;
+            let (mut features, mut labels) = (Vec::with_capacity(9 * ROWS), Vec::with_capacity(ROWS));
+            // Rows, and those of them with label 1, of the group whose copies are 0 and of the other.
+            let mut groups = [(0.0, 0.0); 2];
+            for _ in 0..ROWS {
+                let copied = f64::from(u8::from(share() < 0.5));
+                let label = f64::from(u8::from(share() < 0.27 + rise * copied));
+                features.extend(std::iter::once(1.0).chain([copied; 8]));
+                labels.push(label);
+                let (rows, ones) = &mut groups[copied as usize];
+                (*rows, *ones) = (*rows + 1.0, *ones + label);
+            }
             let weights = fit(&features, 9, &labels, 0.001).expect("a minimum");
             // Without a column that tells more, the fit is the two groups' log odds.
-            let odds = |low: bool| {
-                let group = || (0..ROWS).filter(|row| is_low(*row) == low);
-                let ones = group().filter(|row| is_one(*row)).count() as f64;
-                (ones / (group().count() as f64 - ones)).ln()
-            };
-            assert!((weights[0] - odds(false)).abs() < 1e-5, "{weights:?}");
-            assert!((weights.iter().sum::<f64>() - odds(true)).abs() < 1e-5, "{weights:?}");
+            let [low, high] = groups.map(|(rows, ones)| (ones / (rows - ones)).ln());
+            assert!((weights[0] - low).abs() < 1e-5, "{weights:?}");
+            assert!((weights.iter().sum::<f64>() - high).abs() < 1e-5, "{weights:?}");
         }
     }
 

@@ -176,10 +176,10 @@ mod tests {
         const MATRICES: u64 = 50;
         let d = spectrum.len();
         let unit = noise * noise * (d - 1) as f64 * MATRICES as f64;
-        let mut uniform = fixed_uniform(d);
+        let mut sequence = FixedSequence::new(d as u64);
         let mut sums = [(0.0, 0.0); 2];
         for _ in 0..MATRICES {
-            let half = Mat::from_fn(d, d, |_, _| noise * (0..12).map(|_| uniform()).sum::<f64>() / 2.0);
+            let half = Mat::from_fn(d, d, |_, _| noise * (0..12).map(|_| sequence.next_uniform()).sum::<f64>() / 2.0);
             let noisy = Mat::from_fn(d, d, |row, column| {
                 let own = if row == column { spectrum[row] } else { 0.0 };
                 own + (half[(row, column)] + half[(column, row)]) / 2f64.sqrt()
@@ -198,12 +198,6 @@ mod tests {
             }
         }
         sums
-    }
-
-    /// Numbers in [-1, 1), always the same.
-    fn fixed_uniform(seed: usize) -> impl FnMut() -> f64 {
-        let mut sequence = FixedSequence::new(seed as u64);
-        move || sequence.next_uniform()
     }
 
     #[test]

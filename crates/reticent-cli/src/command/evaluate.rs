@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::ledger::LedgerStore;
+use reticent_core::query::LOG_LOSS_CAP;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
@@ -66,11 +67,6 @@ pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, F
     Ok(table)
 }
 
-/// Delta of the certificate of a private model.
-fn certified_delta(model: &Model) -> Option<Delta> {
-    model.certificate.as_ref().map(|certificate| certificate.delta)
-}
-
 fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(), Failure> {
     let place = LedgerPlace::of(arguments.ledger.as_deref(), "--data", &arguments.data)?;
     let model = read_model(&arguments.model)?;
@@ -78,12 +74,13 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
     storage::check(&arguments.storage, schema, [])?;
     // What cannot be asked at all is refused before a ledger is made beside the table.
-    let usual = certified_delta(&model).or(arguments.delta).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
+    let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
+    let usual = arguments.delta.or(certified).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
     private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, usual)).map_err(Failure::usage)?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &arguments.storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let delta =
-        arguments.delta.or(budget_delta).or(certified_delta(&model)).ok_or_else(|| {
+        arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
             Failure::Usage("neither ledger nor model states a delta: give one with --delta".to_owned())
         })?;
     let plan = private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, delta)).map_err(Failure::usage)?;
@@ -117,5 +114,9 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     }
     let account =
         account.map_or_else(|error| format!("{error}\n"), |account| report::account(ledger.path(), &account, delta));
-    files::print_or_rescue(&format!("{}\n{account}", report::evaluation(&evaluation)))
+    let cut = match evaluation.log_loss {
+        Some(_) => format!("In the log loss, the loss of a row counts as {LOG_LOSS_CAP} at most.\n"),
+        None => String::new(),
+    };
+    files::print_or_rescue(&format!("{}\n{cut}{account}", report::evaluation(&evaluation)))
 }

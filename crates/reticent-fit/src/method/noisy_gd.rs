@@ -525,9 +525,10 @@ impl HeavyBall {
 
     fn follow(&mut self, gradient: &[f64]) {
         let Stride { step, momentum } = self.stride;
+        let step = step / self.rows;
         for (place, noisy) in gradient.iter().enumerate() {
             let penalty = if place % self.columns == 0 { 0.0 } else { self.l2 * self.weights[place] };
-            self.velocity[place] = momentum * self.velocity[place] - step / self.rows * (noisy + penalty);
+            self.velocity[place] = momentum * self.velocity[place] - step * (noisy + penalty);
             self.weights[place] += self.velocity[place];
         }
         if self.left <= self.averaged {

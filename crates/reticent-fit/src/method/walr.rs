@@ -338,7 +338,7 @@ struct Checked {
 
 /// Number of coefficients of a schema's model.
 pub(super) fn coefficients(schema: &Schema) -> usize {
-    response_model(schema).outputs() * Coding::of(schema).columns().len()
+    super::outputs(schema) * Coding::of(schema).columns().len()
 }
 
 /// Refuses a model that the estimate could not be made of in time and memory, before anything is paid.
@@ -349,7 +349,8 @@ pub fn check_size(schema: &Schema, settings: &Settings) -> Result<(), PlanError>
     let found = coefficients(schema);
     if *settings == Settings::NoiseAware && found > COEFFICIENTS_MAX {
         return Err(PlanError::Parameter(format!(
-            "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list fewer              features or categories, or use --solver full-batch (in `fit`, --method noisy-gd or gram)"
+            "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list \
+             fewer features or categories, or use --solver full-batch (in `fit`, --method noisy-gd or gram)"
         )));
     }
     Ok(())
