@@ -7,7 +7,8 @@ use reticent_core::adjacency::Relation;
 use reticent_core::units::{Delta, Epsilon, Mu};
 use reticent_curator::memory_ceiling::MemoryCeiling;
 
-use crate::method_options::MethodChoice;
+use crate::combiner_choice::CombinerChoice;
+use crate::method_choice::MethodChoice;
 
 /// Regression models from private tables, with a certificate of what they reveal.
 #[derive(Parser)]
@@ -464,22 +465,7 @@ pub(crate) struct PartyRequest {
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Delta,
     #[command(flatten)]
-    pub(crate) combiner: CombinerArguments,
-}
-
-#[derive(Args)]
-pub(crate) struct CombinerArguments {
-    /// How votes become a model
-    #[arg(long, value_name = "COMBINER", default_value = "party-statistic", value_parser = [
-        "party-statistic", "party-soft-labels", "party-majority", "party-averaging",
-    ])]
-    pub(crate) combiner: String,
-    /// Ridge on the mean loss, lambda in the paper (party-soft-labels, party-majority, party-averaging) [default: 0.1]
-    #[arg(long, value_name = "LAMBDA", allow_negative_numbers = true)]
-    pub(crate) penalty: Option<String>,
-    /// Bound on the norm of one party's model (party-averaging) [default: 1/LAMBDA]
-    #[arg(long, value_name = "B", allow_negative_numbers = true)]
-    pub(crate) norm: Option<String>,
+    pub(crate) choice: CombinerChoice,
 }
 
 #[derive(Args)]
@@ -523,7 +509,7 @@ pub(crate) struct PartyAuditArguments {
     #[command(flatten)]
     pub(crate) trial: TrialArguments,
     #[command(flatten)]
-    pub(crate) combiner: CombinerArguments,
+    pub(crate) choice: CombinerChoice,
 }
 
 /// The feature holder runs `prepare`, `fit`, `prepare-evaluation` and `evaluate`; the label holder runs `measure`.

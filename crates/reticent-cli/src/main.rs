@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 mod args;
+mod combiner_choice;
 mod command;
 mod failure;
 mod files;
 mod interrupt;
-mod method_options;
+mod method_choice;
+mod option_flags;
 mod progress;
 mod report;
 

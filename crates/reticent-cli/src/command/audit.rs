@@ -26,9 +26,10 @@ use serde_json::json;
 
 use self::start::Start;
 use self::trial::Trial;
-use super::party::{chosen, read_auxiliary};
+use super::party::read_auxiliary;
 use super::{read_model, read_schema};
 use crate::args::{AuditArguments, PartyAuditArguments, TrialArguments};
+use crate::combiner_choice::CombinerChoice;
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
 
@@ -63,14 +64,14 @@ pub(super) fn votes(arguments: &PartyAuditArguments) -> Result<(), Failure> {
         }
         _ => votes::small_question(),
     };
-    let (combiner, options) = chosen(&arguments.combiner);
+    let CombinerChoice { combiner, options } = &arguments.choice;
     let claim = claim(schema.relation(), &arguments.trial);
     let request = party::PartyRequest {
-        fit: FitRequest { schema: &schema, claim: &claim, init: None, options: &options },
+        fit: FitRequest { schema: &schema, claim: &claim, init: None, options },
         auxiliary: &auxiliary,
         parties: u64::from(arguments.others) + 1,
     };
-    let prepared = party::prepare(combiner, &request).map_err(Failure::usage)?;
+    let prepared = party::prepare(*combiner, &request).map_err(Failure::usage)?;
     run(&arguments.trial, &schema, votes::trials(&schema, &auxiliary, arguments.others.into(), &prepared))
 }
 

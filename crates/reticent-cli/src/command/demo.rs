@@ -19,7 +19,7 @@ use crate::args::{DemoArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
 use crate::interrupt;
-use crate::method_options::MethodChoice;
+use crate::method_choice::MethodChoice;
 use crate::report;
 
 const TABLE: &[u8] = include_bytes!("../../../../examples/adult/adult.csv.xz");

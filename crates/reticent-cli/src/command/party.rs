@@ -9,8 +9,7 @@ use reticent_curator::party_votes::{
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::method;
-use reticent_fit::options::Options;
-use reticent_fit::party::{self, Auxiliary, Combiner, local};
+use reticent_fit::party::{self, Auxiliary, local};
 use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
@@ -18,9 +17,9 @@ use serde_json::json;
 use super::ledger_place::LedgerPlace;
 use super::{audit, data_name, fit, read_schema};
 use crate::args::{
-    BallotArguments, BallotRequest, CombinerArguments, PartyCommand, PartyFitArguments, PartyPlanArguments,
-    PartyRequest, VoteArguments,
+    BallotArguments, BallotRequest, PartyCommand, PartyFitArguments, PartyPlanArguments, PartyRequest, VoteArguments,
 };
+use crate::combiner_choice::CombinerChoice;
 use crate::failure::Failure;
 use crate::files::OutputFile;
 use crate::{files, progress, report};
@@ -116,25 +115,16 @@ fn read_roster(place: &Path) -> Result<Roster, Failure> {
     Roster::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
 }
 
-/// The combiner and its options, as they were given.
-pub(super) fn chosen(arguments: &CombinerArguments) -> (Combiner, Options) {
-    let combiner = Combiner::ALL.into_iter().find(|combiner| combiner.name() == arguments.combiner);
-    let combiner = combiner.expect("the parser knows the names");
-    let given = [("penalty", &arguments.penalty), ("norm", &arguments.norm)];
-    let given = given.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value)));
-    (combiner, given.fold(Options::default(), |options, (name, value)| options.with(name, value)))
-}
-
 fn prepare(request: &PartyRequest, question: &Question, roster: &Roster) -> Result<PreparedFit, Failure> {
-    let (combiner, options) = chosen(&request.combiner);
+    let CombinerChoice { combiner, options } = &request.choice;
     let schema = &question.schema;
     let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);
     let asked = party::PartyRequest {
-        fit: method::FitRequest { schema, claim: &claim, init: None, options: &options },
+        fit: method::FitRequest { schema, claim: &claim, init: None, options },
         auxiliary: &question.auxiliary,
         parties: roster.parties().len() as u64,
     };
-    party::prepare(combiner, &asked).map_err(Failure::usage)
+    party::prepare(*combiner, &asked).map_err(Failure::usage)
 }
 
 fn plan(arguments: &PartyPlanArguments) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{fit_public, read_model, read_schema, storage};
 use crate::args::{FitRequest, PlanArguments};
 use crate::failure::Failure;
-use crate::method_options::MethodChoice;
+use crate::method_choice::MethodChoice;
 use crate::{files, report};
 
 pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {

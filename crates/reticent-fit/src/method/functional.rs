@@ -79,7 +79,7 @@ impl Method for Functional {
             MethodOption {
                 name: "intercept",
                 value: "WHETHER",
-                help: "Fit an intercept; without one gram needs --scaling bounds [default: yes]",
+                help: "Fit an intercept [default: yes, no with --columns published]",
                 choices: &["yes", "no"],
             },
         ]

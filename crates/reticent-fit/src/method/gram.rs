@@ -62,7 +62,7 @@ impl Method for Gram {
             MethodOption {
                 name: "intercept",
                 value: "WHETHER",
-                help: "Fit an intercept; without one gram needs --scaling bounds [default: yes]",
+                help: "Fit an intercept; without one it needs --scaling bounds [default: yes]",
                 choices: &["yes", "no"],
             },
         ]

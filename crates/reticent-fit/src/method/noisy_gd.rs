@@ -102,7 +102,7 @@ impl Method for NoisyGd {
             MethodOption {
                 name: "passes",
                 value: "T",
-                help: "Number of passes over the table [default of noisy-gd: 100, up to 1000 with much budget]",
+                help: "Number of passes over the table [default: 100, up to 1000 with much budget]",
                 choices: &[],
             },
         ]

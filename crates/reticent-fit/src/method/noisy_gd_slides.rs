@@ -59,13 +59,13 @@ impl Method for NoisyGdSlides {
             MethodOption {
                 name: "passes",
                 value: "T",
-                help: "Number of passes over the table [default: from public figures]",
+                help: "Number of passes over the table [default: 2500]",
                 choices: &[],
             },
             MethodOption {
                 name: "learning-rate",
                 value: "ETA",
-                help: "Length of a step, in the mean gradient [default: from public figures]",
+                help: "Length of a step along the mean gradient [default: 1 over the squared bound on the norm of a row]",
                 choices: &[],
             },
         ]
