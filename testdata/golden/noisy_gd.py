@@ -92,10 +92,14 @@ strides = [[*case, *stride_of(*case)] for case in [(times[0], 100), (4000.0, 100
 # Signal check on a fixed table.
 cells, cell_noise, deviation, base = np.array([1900.0, 1800.0, 550.0, 720.0]), 90.0, 0.8, 0.26
 positive = (cells[1] + cells[3]) / rows
-# Covariance of the predicted probability with the sign of a normal score, by the midpoint rule on two million points.
+# Covariance of the predicted probability with the sign of a normal score, by the midpoint rule on two million points; the intercept
+# is the one that predicts the rate, by Newton's method.
 points = (np.arange(-1_000_000, 1_000_000) + 0.5) * 1e-5
 density = np.exp(-(points**2) / 2) / np.sqrt(2 * np.pi) * 1e-5
-predicted = 1 / (1 + np.exp(-np.log(base / (1 - base)) - deviation * points))
+intercept = np.log(base / (1 - base))
+for _ in range(20):
+    predicted = 1 / (1 + np.exp(-intercept - deviation * points))
+    intercept -= (np.sum(density * predicted) - base) / np.sum(density * predicted * (1 - predicted))
 expected = np.sum(density * predicted * np.sign(points))
 weight = np.array([base * positive, -base * (1 - positive), -(1 - base) * positive, (1 - base) * (1 - positive)])
 share = 2 * np.sum(weight * cells) / rows / expected

@@ -23,13 +23,13 @@ const GAIN_LEAST: f64 = 0.1;
 /// Share of the change to keep, in `[0, 1]`.
 ///
 /// ```text
-///   T = 2 cov(y, [z > 0])      expected when the change is right: e = cov(sigmoid(logit pi + z), sign z), z normal
+///   T = 2 cov(y, [z > 0])      expected when the change is right: e = cov(sigmoid(a + z), sign z), z normal, E sigmoid(a + z) = pi
 ///   share = posterior mean of T / e under the normal prior, over 0.7, within [0, 1]
 /// ```
 /// `cells`: rows of class 0 with `z <= 0` and with `z > 0`, then of class 1, each with noise of standard deviation `noise`.
 /// `deviation`: standard deviation of `z` over rows, in public. A change of nothing is kept.
 pub(super) fn kept_share(cells: &[f64], noise: f64, rows: f64, rate: f64, deviation: f64) -> f64 {
-    let expected = expected_covariance((rate / (1.0 - rate)).ln(), deviation);
+    let expected = expected_covariance(intercept_of(rate, deviation), deviation);
     if expected <= 0.0 {
         return 1.0;
     }
@@ -96,13 +96,38 @@ pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -
     total / draws as f64
 }
 
-/// `cov(sigmoid(intercept + z), sign z)` for a normal `z` of mean 0 and this standard deviation: Simpson's rule on `[0, 8]`
-/// standard deviations, both sides at once.
+/// The intercept with which a right model predicts this mean rate: lower than `logit rate` for a rare class, the more so the more scores
+/// vary. With `logit rate` itself right models of rare classes would be taken to claim too much.
+fn intercept_of(rate: f64, deviation: f64) -> f64 {
+    // Every mean is reached within the log-odds of the rate and as many standard deviations as the integral goes.
+    let (middle, reach) = ((rate / (1.0 - rate)).ln(), END * deviation);
+    let (mut low, mut high) = (middle - reach, middle + reach);
+    for _ in 0..BISECTIONS {
+        let intercept = f64::midpoint(low, high);
+        if over_normal(|z| f64::midpoint(sigmoid(intercept + deviation * z), sigmoid(intercept - deviation * z))) < rate
+        {
+            low = intercept;
+        } else {
+            high = intercept;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+/// `cov(sigmoid(intercept + z), sign z)` for a normal `z` of mean 0 and this standard deviation.
 fn expected_covariance(intercept: f64, deviation: f64) -> f64 {
-    const INTERVALS: u32 = 1280;
-    const END: f64 = 8.0;
+    over_normal(|z| f64::midpoint(sigmoid(intercept + deviation * z), -sigmoid(intercept - deviation * z)))
+}
+
+/// Halvings after which an intercept is known to the last digits.
+const BISECTIONS: u32 = 60;
+/// The integral over a standard normal goes so far, in so many steps of Simpson's rule.
+const END: f64 = 8.0;
+const INTERVALS: u32 = 1280;
+
+/// Mean over a standard normal `z` of a function that has the value `both` at `z` and at `-z`.
+fn over_normal(both: impl Fn(f64) -> f64) -> f64 {
     let width = END / f64::from(INTERVALS);
-    let sigmoid = |score: f64| 1.0 / (1.0 + (-score).exp());
     let total: f64 = (0..=INTERVALS)
         .map(|place| {
             let at = f64::from(place) * width;
@@ -111,11 +136,14 @@ fn expected_covariance(intercept: f64, deviation: f64) -> f64 {
                 odd if odd % 2 == 1 => 4.0,
                 _ => 2.0,
             };
-            let both = sigmoid(intercept + deviation * at) - sigmoid(intercept - deviation * at);
-            weight * both * (-at * at / 2.0).exp()
+            weight * both(at) * (-at * at / 2.0).exp()
         })
         .sum();
-    total * width / 3.0 / (2.0 * std::f64::consts::PI).sqrt()
+    total * width / 3.0 * (2.0 / std::f64::consts::PI).sqrt()
+}
+
+fn sigmoid(score: f64) -> f64 {
+    1.0 / (1.0 + (-score).exp())
 }
 
 #[cfg(test)]
@@ -151,7 +179,6 @@ mod tests {
         let found = expected_gain(&first, &change, &[0.0, 0.5, 2.0]);
         assert!((found - (zero + one) / 2.0).abs() < 0.005, "{found} {zero} {one}");
         // One score of two classes is that of the second.
-        let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
         let two = expected_gain(&[0.3, 0.0], &[0.0, 1.0], &[0.0, 0.5]);
         let both = mean(&|z| (sigmoid(0.3 + z) - sigmoid(0.3 - z)) / 2.0);
         assert!((two - both).abs() < 0.005, "{two} {both}");
@@ -170,6 +197,38 @@ mod tests {
         assert!((kept_of_hits(&[-5.0, 3.0], 1.0, 0.0) - 1.0).abs() < 1e-12, "a change of nothing");
         // A gain below the least is noise: 5 of at least 10.
         assert!((kept_of_hits(&[5.0, -1e9], 0.1, 100.0) - 0.5 / WHOLE).abs() < 1e-3);
+    }
+
+    /// Ten million rows of a right model: whatever the rate and the spread of the scores, all of it is kept.
+    #[test]
+    fn a_right_model_is_kept_however_rare_the_class() {
+        for rate in [0.5, 0.1, 0.01, 0.001, 0.97] {
+            for deviation in [0.1, 1.0, 2.0, 5.0] {
+                let intercept = intercept_of(rate, deviation);
+                let (mut cells, mut weight) = ([0.0; 4], 0.0);
+                for step in -8000..=8000 {
+                    let at = (f64::from(step) + 0.5) / 1000.0;
+                    let (density, probability) = ((-at * at / 2.0).exp(), sigmoid(intercept + deviation * at));
+                    let side = usize::from(at > 0.0);
+                    cells[side] += density * (1.0 - probability);
+                    cells[2 + side] += density * probability;
+                    weight += density;
+                }
+                cells.iter_mut().for_each(|cell| *cell *= 1e7 / weight);
+                assert!(((cells[2] + cells[3]) / 1e7 / rate - 1.0).abs() < 1e-3, "the rate is that of the model");
+                let kept = kept_share(&cells, 1.0, 1e7, rate, deviation);
+                assert!((kept - 1.0).abs() < 1e-12, "{rate} {deviation}: {kept}");
+                // Mixed with as many rows that it says nothing about, half of it is right.
+                let half: Vec<f64> = (0..4).map(|cell| (cells[cell] + 1e7 * independent(rate)[cell]) / 2.0).collect();
+                let kept = kept_share(&half, 1.0, 1e7, rate, deviation);
+                assert!((kept - 0.5 / WHOLE).abs() < 0.01, "{rate} {deviation}: {kept}");
+            }
+        }
+    }
+
+    /// Shares of the cells where the signs say nothing about the classes.
+    fn independent(rate: f64) -> [f64; 4] {
+        [(1.0 - rate) / 2.0, (1.0 - rate) / 2.0, rate / 2.0, rate / 2.0]
     }
 
     #[test]
