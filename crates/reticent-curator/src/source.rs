@@ -33,10 +33,10 @@ mod text_coder;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::contribution::CodedLabel;
+use reticent_core::adjacency::{Adjacency, PrivacyUnit};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue, TargetReader};
-use reticent_core::schema::{Feature, FeatureKind, Schema, TargetKind, TextFormat, nearest_name};
+use reticent_core::schema::{Feature, FeatureKind, Privacy, Schema, TargetKind, TextFormat, nearest_name};
 
 use self::coded_batch::CodedBatch;
 use self::coding_threads::TextCoding;
@@ -172,7 +172,7 @@ impl TableSource {
 /// Rows coded by the schema, some of a table, in its order. Private: no `Debug`.
 ///
 /// Of the rows of one privacy unit only the first `rows_max` of the whole table are among them. Which they are depends on
-/// the rows of that unit alone.
+/// the rows of that unit alone. Under label adjacency, where it is public which rows have a label, those without are not among them.
 #[derive(Clone, Copy)]
 pub struct CodedRows<'a> {
     /// Row after row, one code a slot.
@@ -198,11 +198,11 @@ impl TableSource {
         let Self { table, assembler, .. } = self;
         let coder = RowCoder::new(schema, assembler.readers);
         let threads = rayon::current_num_threads();
-        let mut cap = UnitCap::new(&schema.privacy().unit);
+        let mut filter = RowFilter::new(schema.privacy());
         let slots = coder.coding.codes();
         let mut bytes_reported = 0;
         let mut sink = |batch: &mut CodedBatch| -> Result<(), E> {
-            cap.apply(slots, batch)?;
+            filter.apply(slots, batch)?;
             rows(CodedRows { codes: &batch.codes, labels: &batch.labels })?;
             if batch.bytes_read != bytes_reported {
                 bytes_reported = batch.bytes_read;
@@ -240,27 +240,39 @@ impl TableSource {
     }
 }
 
-/// Counts the rows of each privacy unit.
-struct UnitCap {
+/// Says which rows are handed on.
+struct RowFilter {
+    /// Whether rows without a usable label are left out: under label adjacency it is public which they are.
+    only_labelled: bool,
     /// None when every row is a unit.
     rows_max: Option<u32>,
     rows_of_unit: HashMap<Box<[u8]>, u32>,
 }
 
-impl UnitCap {
-    fn new(unit: &PrivacyUnit) -> Self {
-        let rows_max = match unit {
+impl RowFilter {
+    fn new(privacy: &Privacy) -> Self {
+        let rows_max = match &privacy.unit {
             PrivacyUnit::Row => None,
             PrivacyUnit::Column { rows_max, .. } => Some(*rows_max),
         };
-        Self { rows_max, rows_of_unit: HashMap::new() }
+        let only_labelled = match privacy.adjacency {
+            Adjacency::Label => true,
+            Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => false,
+        };
+        Self { only_labelled, rows_max, rows_of_unit: HashMap::new() }
     }
 
     /// Drops the rows that are past their unit's cap. Rows without a key have an unusable label and add nothing, however
     /// many are kept.
     fn apply(&mut self, slots: usize, batch: &mut CodedBatch) -> Result<(), SourceError> {
-        let Some(rows_max) = self.rows_max else { return Ok(()) };
-        batch.retain(slots, |key| {
+        if !self.only_labelled && self.rows_max.is_none() {
+            return Ok(());
+        }
+        batch.retain(slots, |label, key| {
+            if self.only_labelled && label == UNUSABLE_LABEL {
+                return Ok(false);
+            }
+            let Some(rows_max) = self.rows_max else { return Ok(true) };
             if let Some(rows) = self.rows_of_unit.get_mut(key) {
                 *rows = rows.saturating_add(1);
                 return Ok(*rows <= rows_max);

@@ -232,7 +232,9 @@ pub fn public_of_schema(schema: &Schema) -> Vec<String> {
     match schema.privacy().adjacency {
         Adjacency::AddRemove => {}
         Adjacency::Replace => public.push("the number of units: NOT protected under replace".to_owned()),
-        Adjacency::Label => public.push("all features and the number of rows: NOT protected under label".to_owned()),
+        Adjacency::Label => public.push(
+            "all features, the number of rows and which rows have a usable label: NOT protected under label".to_owned(),
+        ),
         Adjacency::Party => public.push("the number of parties: NOT protected under party".to_owned()),
     }
     if let Some(rows) = schema.privacy().rows {

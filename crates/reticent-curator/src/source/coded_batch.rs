@@ -49,13 +49,18 @@ impl CodedBatch {
         self.codes.len() >= CODES_FULL || self.keys.len() >= KEYS_FULL
     }
 
-    /// Drops the rows whose keys `keep` refuses; it is asked for every row, in order.
-    pub(crate) fn retain<E>(&mut self, slots: usize, mut keep: impl FnMut(&[u8]) -> Result<bool, E>) -> Result<(), E> {
+    /// Drops the rows that `keep` refuses by their label and key; it is asked for every row, in order. Ends of keys are then no longer
+    /// those of the rows that are left.
+    pub(crate) fn retain<E>(
+        &mut self,
+        slots: usize,
+        mut keep: impl FnMut(CodedLabel, &[u8]) -> Result<bool, E>,
+    ) -> Result<(), E> {
         let mut kept = 0;
         let mut key_start = 0;
         for row in 0..self.labels.len() {
             let key_end = self.key_ends[row];
-            if keep(&self.keys[key_start..key_end])? {
+            if keep(self.labels[row], &self.keys[key_start..key_end])? {
                 self.labels[kept] = self.labels[row];
                 self.codes.copy_within(row * slots..(row + 1) * slots, kept * slots);
                 kept += 1;

@@ -69,13 +69,13 @@ fn in_blocks(path: &Path, schema: &Schema, sizes: (usize, usize), threads: usize
     let source = TableSource::open(path, schema, Need::FeaturesAndTarget)?;
     let Table::Csv(table) = source.table else { panic!("a text") };
     let (cutter, delimiter, columns) = table.into_records();
-    let mut cap = super::UnitCap::new(&schema.privacy().unit);
+    let mut filter = super::RowFilter::new(schema.privacy());
     let slots = Coding::of(schema).codes();
     let coder = TextCoder::new(RowCoder::new(schema, source.assembler.readers), delimiter, columns);
     let (mut codes, mut labels) = (Vec::new(), Vec::new());
     let coding = TextCoding { coder: &coder, threads };
     coding.run(cutter.with_sizes(sizes.0, sizes.1), &mut |batch| -> Result<(), SourceError> {
-        cap.apply(slots, batch)?;
+        filter.apply(slots, batch)?;
         codes.extend_from_slice(&batch.codes);
         labels.extend_from_slice(&batch.labels);
         Ok(())
@@ -151,10 +151,10 @@ fn columns_and_threads_change_no_code() {
                 let source = TableSource::open(file.path(), &schema, Need::FeaturesAndTarget).expect("opens");
                 let Table::Parquet(table) = source.table else { panic!("a Parquet table") };
                 let coder = RowCoder::new(&schema, source.assembler.readers);
-                let (slots, mut cap) = (coder.coding.codes(), super::UnitCap::new(&schema.privacy().unit));
+                let (slots, mut filter) = (coder.coding.codes(), super::RowFilter::new(schema.privacy()));
                 let (mut codes, mut labels) = (Vec::new(), Vec::new());
                 code_columns(&table, &coder, threads, &mut |batch| -> Result<(), SourceError> {
-                    cap.apply(slots, batch)?;
+                    filter.apply(slots, batch)?;
                     codes.extend_from_slice(&batch.codes);
                     labels.extend_from_slice(&batch.labels);
                     Ok(())

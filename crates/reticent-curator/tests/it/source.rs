@@ -31,8 +31,12 @@ fn schema(table: &str) -> Schema {
 }
 
 fn schema_of_unit(unit: &str, table: &str) -> Schema {
+    schema_under("add-remove", unit, table)
+}
+
+fn schema_under(adjacency: &str, unit: &str, table: &str) -> Schema {
     let text = format!(
-        "[privacy]\nunit = {unit}\nadjacency = \"add-remove\"\n[table]\n{table}\n[target]\ncolumn = \"income\"\n\
+        "[privacy]\nunit = {unit}\nadjacency = \"{adjacency}\"\n[table]\n{table}\n[target]\ncolumn = \"income\"\n\
          classes = [\"low\", \"high\"]\n[features]\nage = {{ bounds = [0, 100], missing = 7 }}\n\
          job = {{ categories = [\"clerk\", \"cook\"], missing = \"cook\" }}\n"
     );
@@ -387,6 +391,24 @@ fn decimals_in_a_variable_number_of_bytes_are_refused_by_their_type() {
         writer.close().expect("a footer is written");
         assert!(matches!(refused(&path, &schema("")), SourceError::ColumnType { .. }));
     }
+}
+
+/// Which rows have a label is public there: a sum that counts the others as of some class would be of another table.
+#[test]
+fn under_label_rows_without_a_usable_label_are_not_handed_on() {
+    let files = Files::new();
+    let lines = "income,age,job,person\nlow,1,cook,ann\n,2,cook,ann\nhigh,3,cook,ann\nmaybe,4,cook,bob\nlow,5,cook,ann\n?,6,cook,bob\n\
+                 high,7,cook,bob\n";
+    let table = files.write("table.csv", lines);
+    let labels = |adjacency: &str, unit: &str| {
+        coded_rows_of(&table, &schema_under(adjacency, unit, ""), Need::FeaturesAndTarget).expect("it can be read").1
+    };
+    assert_eq!(labels("label", "\"row\""), [0, 1, 0, 1]);
+    let missing = UNUSABLE_LABEL;
+    assert_eq!(labels("replace", "\"row\""), [0, missing, 1, missing, 0, missing, 1]);
+    // Of ann the first two rows that have a label, of bob the only one.
+    assert_eq!(labels("label", "{ column = \"person\", rows_max = 2 }"), [0, 1, 1]);
+    assert_eq!(labels("replace", "{ column = \"person\", rows_max = 2 }"), [0, missing, missing, missing]);
 }
 
 #[test]
