@@ -15,7 +15,7 @@ use reticent_core::sum::PartialSum;
 
 use crate::kernel::{ColumnOrder, Instructions, LatticeRowsMut, encode_rows, find_largest_slopes};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps, narrow, widen};
-use crate::minimiser::{Labels, Problem, Rows, minimise};
+use crate::minimiser::{Problem, Rows, minimise};
 use crate::running_sum::RunningSum;
 use crate::table::CodedTable;
 
@@ -442,7 +442,7 @@ impl Engine for MemoryEngine {
         let columns = lattice.encoding.layout().columns();
         let features = lattice.expanded(self.table.labels()).map_err(lost)?;
         let answer = minimise(&Problem {
-            rows: Rows { features: &features, stride: columns, columns, labels: Labels::Classes(self.table.labels()) },
+            rows: Rows { features: &features, columns, labels: self.table.labels() },
             minimum: *query.minimum(),
             centre: query.centre(),
             perturbation,

@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
+use reticent_core::contribution::CodedLabel;
 use reticent_core::minimum::{
     ANSWER_SHIFT, L2_BITS, Minimum, PERTURBATION_SHIFT, ROW_BITS, SLOPE_BITS, UnusableLabel, WEIGHT_BITS, sigmoid,
     softmax,
@@ -21,24 +22,13 @@ use reticent_core::minimum::{
 use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum, add_products, float_dot};
 use crate::memory_engine::{OutOfMemory, zeros};
 
-/// Private lattice rows with what stands for their labels.
+/// Private lattice rows with their labels.
 pub(crate) struct Rows<'a> {
-    /// `stride` coordinates a row.
+    /// Row after row, one coordinate a column.
     pub(crate) features: &'a [i16],
-    pub(crate) stride: usize,
     pub(crate) columns: usize,
-    pub(crate) labels: Labels<'a>,
-}
-
-/// What a row is drawn to.
-#[derive(Clone, Copy)]
-pub(crate) enum Labels<'a> {
-    /// Class indices; others are unusable.
-    Classes(&'a [i16]),
-    /// Votes for each class of each row, of `full` in all: a row counts as the mixture of classes that its votes are. Two
-    /// classes have one number a row, the votes for class 1.
-    #[allow(dead_code, reason = "for aggregated votes on public rows")]
-    Votes { votes: &'a [i32], full: i32 },
+    /// Classes, one a row; what is none of them is unusable.
+    pub(crate) labels: &'a [CodedLabel],
 }
 
 /// The objective: its rows, ridge, centre and linear term.
@@ -94,35 +84,15 @@ impl Problem<'_> {
     }
 
     fn row_count(&self) -> usize {
-        self.rows.features.len() / self.rows.stride
+        self.rows.features.len() / self.rows.columns
     }
 
-    fn label(&self, row: usize) -> Option<Target> {
-        match self.rows.labels {
-            Labels::Classes(labels) => {
-                let usable = usize::try_from(labels[row]).ok().filter(|class| *class < self.minimum.classes as usize);
-                match (usable, self.minimum.unusable) {
-                    (Some(class), _) => Some(Target::Class(class)),
-                    (None, UnusableLabel::FirstClass) => Some(Target::Class(0)),
-                    (None, UnusableLabel::Skip) => None,
-                }
-            }
-            Labels::Votes { .. } => Some(Target::Votes),
-        }
-    }
-
-    /// Share of `output` in the label of a row, out of `one`.
-    fn share(&self, row: usize, target: Target, output: usize, one: i64) -> i64 {
-        match (target, self.rows.labels) {
-            (Target::Class(class), _) => {
-                let of_output = if self.outputs() == 1 { class == 1 } else { class == output };
-                if of_output { one } else { 0 }
-            }
-            (Target::Votes, Labels::Votes { votes, full }) => {
-                let vote = i128::from(votes[row * self.outputs() + output].clamp(0, full));
-                (i128::from(one) * vote / i128::from(full.max(1))) as i64
-            }
-            (Target::Votes, Labels::Classes(_)) => unreachable!("classes have no votes"),
+    /// The class that a row counts as; none if it does not count.
+    fn class(&self, row: usize) -> Option<usize> {
+        let usable = usize::try_from(self.rows.labels[row]).ok().filter(|class| *class < self.minimum.classes as usize);
+        match self.minimum.unusable {
+            UnusableLabel::FirstClass => Some(usable.unwrap_or(0)),
+            UnusableLabel::Skip => usable,
         }
     }
 
@@ -167,8 +137,8 @@ impl Problem<'_> {
     }
 
     fn pass<'p, W, S>(&'p self, rows: &Range<usize>, weights: &'p W, slopes: S) -> MinimumPass<'p, W, S> {
-        let Rows { features, stride, columns, .. } = self.rows;
-        MinimumPass { features: &features[rows.start * stride..rows.end * stride], stride, columns, weights, slopes }
+        let Rows { features, columns, .. } = self.rows;
+        MinimumPass { features: &features[rows.start * columns..rows.end * columns], columns, weights, slopes }
     }
 
     /// What `add` adds for every block of rows, on all threads.
@@ -187,23 +157,26 @@ impl Problem<'_> {
 
     /// Probabilities less the label, out of `one`; `false` for a row without a label that counts.
     fn take_label_off(&self, row: usize, slopes: &mut [i64], one: i64) -> bool {
-        let Some(target) = self.label(row) else { return false };
+        let Some(class) = self.class(row) else { return false };
+        let outputs = self.outputs();
         for (output, slope) in slopes.iter_mut().enumerate() {
-            *slope -= self.share(row, target, output, one);
+            // Of two classes the only output is the second's.
+            let is_of_class = if outputs == 1 { class == 1 } else { class == output };
+            *slope -= if is_of_class { one } else { 0 };
         }
         true
     }
 
     /// `sqrt(p (1 - p))` of every row and output, 0 of a row that does not count.
     fn roots_of_weights(&self, weights: &[f64]) -> Result<Vec<f32>, OutOfMemory> {
-        let (outputs, columns, stride) = (self.outputs(), self.rows.columns, self.rows.stride);
+        let (outputs, columns) = (self.outputs(), self.rows.columns);
         let mut roots = zeros::<f32>(self.row_count() * outputs)?;
-        let rows = roots.par_chunks_mut(outputs).zip(self.rows.features.par_chunks(stride)).enumerate();
-        rows.filter(|(row, _)| self.label(*row).is_some()).for_each_init(
+        let rows = roots.par_chunks_mut(outputs).zip(self.rows.features.par_chunks(columns)).enumerate();
+        rows.filter(|(row, _)| self.class(*row).is_some()).for_each_init(
             || vec![0.0; outputs],
             |dots, (_, (roots, row))| {
                 for (dot, weights) in dots.iter_mut().zip(weights.chunks_exact(columns)) {
-                    *dot = float_dot(weights, &row[..columns]);
+                    *dot = float_dot(weights, row);
                 }
                 probabilities(dots);
                 for (root, p) in roots.iter_mut().zip(dots) {
@@ -291,12 +264,6 @@ impl Problem<'_> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Target {
-    Class(usize),
-    Votes,
-}
-
 /// Ranges of at most so many rows, for all threads.
 fn blocks(rows: usize, block_rows: usize) -> impl ParallelIterator<Item = Range<usize>> {
     let block_rows = block_rows.max(1);
@@ -336,7 +303,7 @@ impl Curvature {
     /// A row counts by `trunc(sqrt(w_i) u_i)`: no answer depends on the curvature, only how soon it is found.
     fn refresh(&mut self, problem: &Problem<'_>, weights: &[i128]) -> Result<(), OutOfMemory> {
         let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
-        let (columns, stride, rows) = (self.columns, problem.rows.stride, problem.row_count());
+        let (columns, rows) = (self.columns, problem.row_count());
         let triangle = columns * (columns + 1) / 2;
         let roots = problem.roots_of_weights(&weights)?;
         for (output, factor) in self.factors.iter_mut().enumerate() {
@@ -344,7 +311,8 @@ impl Curvature {
             let sums = blocks(rows, CURVATURE_ROWS)
                 .fold(zero, |mut sums, rows| {
                     let mut scaled = vec![0; rows.len() * columns];
-                    let features = problem.rows.features[rows.start * stride..rows.end * stride].chunks_exact(stride);
+                    let features =
+                        problem.rows.features[rows.start * columns..rows.end * columns].chunks_exact(columns);
                     for ((scaled, row), place) in scaled.chunks_exact_mut(columns).zip(features).zip(rows.clone()) {
                         let root = roots[place * problem.outputs() + output];
                         for (scaled, one) in scaled.iter_mut().zip(row) {
@@ -497,9 +465,9 @@ mod tests {
         golden["minimisers"].as_array().expect("a list").iter().map(case).collect()
     }
 
-    fn problem<'a>(case: &'a Case, labels: Labels<'a>, block_rows: usize) -> Problem<'a> {
+    fn problem<'a>(case: &'a Case, labels: &'a [CodedLabel], block_rows: usize) -> Problem<'a> {
         Problem {
-            rows: Rows { features: &case.features, stride: 3, columns: 3, labels },
+            rows: Rows { features: &case.features, columns: 3, labels },
             minimum: case.minimum,
             centre: &case.centre,
             perturbation: &case.perturbation,
@@ -521,7 +489,7 @@ mod tests {
         let cases = cases();
         assert_eq!(cases.len(), 2);
         for case in &cases {
-            let found = minimise(&problem(case, Labels::Classes(&case.labels), 5)).expect("fits");
+            let found = minimise(&problem(case, &case.labels, 5)).expect("fits");
             assert_close(&found, &case.theta);
         }
     }
@@ -529,7 +497,7 @@ mod tests {
     #[test]
     fn gradient_descent_alone_gets_there() {
         for case in &cases() {
-            let problem = problem(case, Labels::Classes(&case.labels), 4);
+            let problem = problem(case, &case.labels, 4);
             let mut weights = case.centre.clone();
             problem.crawl(&mut weights);
             assert!(problem.is_minimum(&problem.gradient(&weights, Precision::Exact)));
@@ -539,44 +507,25 @@ mod tests {
     }
 
     #[test]
-    fn unanimous_votes_are_classes_and_labels_may_be_unusable() {
+    fn labels_may_be_unusable() {
         for case in &cases() {
-            let classes = case.minimum.classes as usize;
-            let vote = |label: i16, class: usize| if usize::try_from(label) == Ok(class) { 70 } else { 0 };
-            let votes: Vec<i32> = case
-                .labels
-                .iter()
-                .flat_map(|label| {
-                    let of = if classes == 2 { 1..2 } else { 0..classes };
-                    of.map(|class| vote(*label, class)).collect::<Vec<_>>()
-                })
-                .collect();
-            let votes = Labels::Votes { votes: &votes, full: 70 };
-            assert_close(&minimise(&problem(case, votes, 100)).expect("fits"), &case.theta);
-
             // A skipped row is as good as none; as one of the first class it is as good as that.
             let mut unusable = case.labels.clone();
             unusable[3] = i16::MIN;
-            let skipped = minimise(&problem(case, Labels::Classes(&unusable), 100)).expect("fits");
+            let skipped = minimise(&problem(case, &unusable, 100)).expect("fits");
             let mut without =
                 Case { features: case.features.clone(), labels: case.labels.clone(), ..cases().remove(0) };
             without.features.drain(9..12);
             without.labels.remove(3);
             let without = Problem {
-                rows: Rows {
-                    features: &without.features,
-                    stride: 3,
-                    columns: 3,
-                    labels: Labels::Classes(&without.labels),
-                },
-                ..problem(case, Labels::Classes(&[]), 100)
+                rows: Rows { features: &without.features, columns: 3, labels: &without.labels },
+                ..problem(case, &[], 100)
             };
             assert_eq!(skipped, minimise(&without).expect("fits"));
             let first = Minimum { unusable: UnusableLabel::FirstClass, ..case.minimum };
-            let as_first =
-                minimise(&Problem { minimum: first, ..problem(case, Labels::Classes(&unusable), 100) }).expect("fits");
+            let as_first = minimise(&Problem { minimum: first, ..problem(case, &unusable, 100) }).expect("fits");
             unusable[3] = 0;
-            assert_eq!(as_first, minimise(&problem(case, Labels::Classes(&unusable), 100)).expect("fits"));
+            assert_eq!(as_first, minimise(&problem(case, &unusable, 100)).expect("fits"));
         }
     }
 }

@@ -14,9 +14,8 @@
 
 /// Rows of whole coordinates, and what becomes of their scores.
 pub(crate) struct MinimumPass<'a, W, S> {
-    /// `stride` coordinates a row, of which the first `columns` count.
+    /// Row after row, one coordinate a column.
     pub(crate) features: &'a [i16],
-    pub(crate) stride: usize,
     pub(crate) columns: usize,
     /// Output after output.
     pub(crate) weights: &'a W,
@@ -123,13 +122,13 @@ impl<S: Fn(usize, &mut [f64], &mut [i64]) -> bool> RowPass for MinimumPass<'_, V
 impl<W, S> MinimumPass<'_, W, S> {
     #[inline(always)]
     fn rows(&self) -> impl Iterator<Item = &[i16]> {
-        self.features.chunks_exact(self.stride).map(|row| &row[..self.columns])
+        self.features.chunks_exact(self.columns)
     }
 
     pub(super) fn assert_fits(&self, totals: &[i128]) {
-        assert!(self.columns > 0 && self.columns <= self.stride, "a row has its columns");
+        assert!(self.columns > 0, "a row has columns");
         assert!(totals.len().is_multiple_of(self.columns), "one place a column and output");
-        assert!(self.features.len() / self.stride <= SIDE_MAX, "a block of rows whose sums fit 64 bits");
+        assert!(self.features.len() / self.columns <= SIDE_MAX, "a block of rows whose sums fit 64 bits");
     }
 }
 
@@ -191,7 +190,6 @@ mod tests {
     #[derive(Debug, Clone)]
     struct Case {
         columns: usize,
-        /// One coordinate a row more than counts.
         features: Vec<i16>,
         weights: Vec<i128>,
         slopes: Vec<i64>,
@@ -200,7 +198,7 @@ mod tests {
 
     fn case(weight_bits: impl Strategy<Value = u32>, slope_bits: u32) -> impl Strategy<Value = Case> {
         (1..40usize, 0..6usize, 1..4usize, weight_bits).prop_flat_map(move |(columns, rows, outputs, weight_bits)| {
-            let features = prop::collection::vec(coordinate(), rows * (columns + 1));
+            let features = prop::collection::vec(coordinate(), rows * columns);
             let weights = prop::collection::vec(whole(weight_bits), outputs * columns);
             let slopes = prop::collection::vec(whole(slope_bits).prop_map(|slope| slope as i64), outputs * rows);
             let counts = prop::collection::vec(prop::bool::weighted(0.8), rows);
@@ -216,7 +214,7 @@ mod tests {
 
     impl Case {
         fn row(&self, place: usize) -> &[i16] {
-            &self.features[place * (self.columns + 1)..][..self.columns]
+            &self.features[place * self.columns..][..self.columns]
         }
 
         fn slopes(&self, place: usize, slopes: &mut [i64]) -> bool {
@@ -255,7 +253,7 @@ mod tests {
             let (columns, features) = (self.columns, self.features.as_slice());
             for instructions in Instructions::available() {
                 let mut totals = vec![7; self.weights.len()];
-                let pass = MinimumPass { features, stride: columns + 1, columns, weights, slopes };
+                let pass = MinimumPass { features, columns, weights, slopes };
                 add_minimum(instructions, &pass, &mut totals);
                 assert_eq!(totals, self.totals(), "{instructions:?}");
             }
@@ -284,7 +282,7 @@ mod tests {
         fn extreme(columns: usize, rows: usize, weight: i128, slope: i64) -> Self {
             Self {
                 columns,
-                features: vec![i16::MIN; rows * (columns + 1)],
+                features: vec![i16::MIN; rows * columns],
                 weights: vec![weight; columns],
                 slopes: vec![slope; rows],
                 counts: vec![true; rows],
