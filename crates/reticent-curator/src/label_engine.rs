@@ -46,10 +46,12 @@ impl LabelEngine {
             list.ids().iter().enumerate().map(|(place, id)| (&**id, place)).collect();
         // Room for every row of the list is taken before a label is read: it says nothing about the table.
         let mut joined: Vec<Option<(CodedLabel, Option<u32>)>> = vec![None; list.ids().len()];
-        let mut units: HashMap<Box<[u8]>, u32> = HashMap::with_capacity(match &unit {
+        let units_max = match &unit {
             PrivacyUnit::Row => 0,
             PrivacyUnit::Column { .. } => list.ids().len(),
-        });
+        };
+        let mut units: HashMap<Box<[u8]>, u32> = HashMap::with_capacity(units_max);
+        let mut rows_of_unit = vec![0u32; units_max];
         source.for_each_row(progress, &mut |row| {
             let Some(place) = row.id.and_then(|id| place_of_id.get(id)) else { return };
             if joined[*place].is_some() {
@@ -62,7 +64,6 @@ impl LabelEngine {
             });
             joined[*place] = Some((label, unit));
         })?;
-        let mut rows_of_unit = vec![0u32; units.len()];
         let cap = unit.rows_max();
         let labels = joined.into_iter().map(|found| {
             let Some((label, unit)) = found else { return unmatched };

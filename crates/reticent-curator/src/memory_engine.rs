@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rayon::iter::Either;
 use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::CodedLabel;
@@ -304,18 +305,19 @@ impl MemoryEngine {
     fn encode(&self, encoding: Arc<Encoding>, room: Room) -> Result<Lattice, OutOfMemory> {
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
         let rows = self.table.rows();
-        let (columns, blocks) = (encoding.layout().packed().len(), encoding.layout().chosen());
+        let (columns, chosen_per_row) = (encoding.layout().packed().len(), encoding.layout().chosen());
         let Room { mut fine, mut coarse, mut chosen_columns, mut chosen, mut steps } =
             room.for_rows(rows, &encoding)?;
         let common = encoding.common_step();
-        let places = split_rows(&mut fine, columns, self.block_rows)
-            .zip(split_rows(&mut coarse, columns, self.block_rows))
-            .zip(split_rows(&mut chosen_columns, blocks, self.block_rows))
-            .zip(split_rows(&mut chosen, blocks, self.block_rows))
-            .zip(split_rows(&mut steps, usize::from(common.is_none()), self.block_rows));
-        let places: Vec<_> = places.take(rows.div_ceil(self.block_rows)).enumerate().collect();
+        let cut = Cut { rows, block_rows: self.block_rows };
+        let places = cut
+            .blocks_of(&mut fine, columns)
+            .zip(cut.blocks_of(&mut coarse, columns))
+            .zip(cut.blocks_of(&mut chosen_columns, chosen_per_row))
+            .zip(cut.blocks_of(&mut chosen, chosen_per_row))
+            .zip(cut.blocks_of(&mut steps, 1));
         let instructions = Instructions::best();
-        places.into_par_iter().for_each(|(block, ((((fine, coarse), chosen_columns), chosen), own_steps))| {
+        places.enumerate().for_each(|(block, ((((fine, coarse), chosen_columns), chosen), own_steps))| {
             let first = block * self.block_rows;
             let mut wider = vec![0i16; coarse.len()];
             let packed = if encoding.is_coarse() { &mut wider[..] } else { fine };
@@ -348,23 +350,25 @@ impl MemoryEngine {
     }
 
     /// Adds up blocks of rows on all threads: each task starts from `start` and adds block after block; `join` adds up two tasks.
+    /// No list has an entry a block: this is after payment, and an allocation that aborted would print how many rows there are.
     fn sum_blocks<S: Send>(
         &self,
         query: &SumQuery,
         start: impl Fn() -> S + Sync,
         add: impl Fn(&mut S, usize, &[CodedLabel]) + Sync,
-        join: impl Fn(S, S) -> S,
+        join: impl Fn(S, S) -> S + Send + Sync,
     ) -> S {
-        let block_rows = self.block_rows_of(query);
-        let blocks: Vec<_> = self.table.labels().chunks(block_rows).enumerate().collect();
+        let (block_rows, labels) = (self.block_rows_of(query), self.table.labels());
         let tasks = rayon::current_num_threads() * if is_large(query) { 1 } else { TASKS_A_THREAD };
-        let sum_of = |blocks: &[(usize, &[CodedLabel])]| {
+        let task_rows = block_rows * labels.len().div_ceil(block_rows).div_ceil(tasks).max(1);
+        let sum_of = |(task, labels): (usize, &[CodedLabel])| {
             let mut sum = start();
-            blocks.iter().for_each(|(block, labels)| add(&mut sum, block * block_rows, labels));
+            for (block, labels) in labels.chunks(block_rows).enumerate() {
+                add(&mut sum, task * task_rows + block * block_rows, labels);
+            }
             sum
         };
-        let sums: Vec<S> = blocks.par_chunks(blocks.len().div_ceil(tasks).max(1)).map(sum_of).collect();
-        sums.into_iter().reduce(join).unwrap_or_else(start)
+        labels.par_chunks(task_rows).enumerate().map(sum_of).reduce_with(join).unwrap_or_else(start)
     }
 
     /// The labels times the rows of the query's public matrix.
@@ -384,9 +388,26 @@ fn is_large(query: &SumQuery) -> bool {
     query.shape().coordinates() > SMALL_SUM
 }
 
-/// The places of `each` values a row, block after block of rows; without end where there is nothing to write.
-fn split_rows<T>(values: &mut [T], each: usize, block_rows: usize) -> impl Iterator<Item = &mut [T]> {
-    values.chunks_mut((each * block_rows).max(1)).chain(std::iter::repeat_with(|| &mut [][..]))
+/// Rows cut into blocks.
+struct Cut {
+    rows: usize,
+    block_rows: usize,
+}
+
+impl Cut {
+    /// The places of `each` values a row, one slice a block; empty ones where there is nothing to write.
+    fn blocks_of<'v, T: Send>(
+        &self,
+        values: &'v mut [T],
+        each: usize,
+    ) -> impl IndexedParallelIterator<Item = &'v mut [T]> {
+        if values.is_empty() {
+            let blocks = self.rows.div_ceil(self.block_rows);
+            Either::Left((0..blocks).into_par_iter().map(|_| &mut [][..]))
+        } else {
+            Either::Right(values.par_chunks_mut(each * self.block_rows))
+        }
+    }
 }
 
 /// A public matrix that does not have one row for each label.

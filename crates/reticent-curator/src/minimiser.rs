@@ -307,10 +307,10 @@ impl Curvature {
         let triangle = columns * (columns + 1) / 2;
         let roots = problem.roots_of_weights(&weights)?;
         for (output, factor) in self.factors.iter_mut().enumerate() {
-            let zero = || zeros::<i64>(triangle + columns + 1).unwrap_or_default();
+            let zero = || zeros::<i64>(triangle + columns + 1);
             let sums = blocks(rows, CURVATURE_ROWS)
-                .fold(zero, |mut sums, rows| {
-                    let mut scaled = vec![0; rows.len() * columns];
+                .fold(zero, |sums, rows| {
+                    let (mut sums, mut scaled, labels) = (sums?, zeros(rows.len() * columns)?, zeros(rows.len())?);
                     let features =
                         problem.rows.features[rows.start * columns..rows.end * columns].chunks_exact(columns);
                     for ((scaled, row), place) in scaled.chunks_exact_mut(columns).zip(features).zip(rows.clone()) {
@@ -319,18 +319,14 @@ impl Curvature {
                             *scaled = (root * f32::from(*one)) as i16;
                         }
                     }
-                    if !sums.is_empty() {
-                        add_products(Instructions::best(), columns, &scaled, &vec![0; rows.len()], &mut sums);
-                    }
-                    sums
+                    add_products(Instructions::best(), columns, &scaled, &labels, &mut sums);
+                    Ok(sums)
                 })
-                .reduce(zero, |mut left, right| {
-                    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
-                    left
-                });
-            if sums.is_empty() {
-                return Err(OutOfMemory);
-            }
+                .reduce(zero, |left, right| {
+                    let mut left = left?;
+                    left.iter_mut().zip(right?).for_each(|(left, right)| *left += right);
+                    Ok(left)
+                })?;
             let unit = 2f64.powi(-2 * ROW_BITS as i32);
             let mut products = sums.iter();
             for row in 0..columns {
