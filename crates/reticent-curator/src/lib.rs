@@ -12,9 +12,12 @@
 pub mod draft;
 pub mod source;
 
+mod out_of_memory;
+
 pub mod kernel;
 pub mod lattice;
 pub mod memory_engine;
+mod memory_lattice;
 mod minimiser;
 pub mod party_votes;
 pub mod public_table;

@@ -20,7 +20,7 @@ use reticent_core::minimum::{
 };
 
 use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum, add_products, float_dot};
-use crate::memory_engine::{OutOfMemory, zeros};
+use crate::out_of_memory::{OutOfMemory, zeros};
 
 /// Private lattice rows with their labels.
 pub(crate) struct Rows<'a> {

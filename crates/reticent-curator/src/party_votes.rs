@@ -28,6 +28,8 @@ use reticent_math::soft_label_regression::SoftLabelRegression;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::running_sum::merged;
+
 const FIRST_LINE: &str = "# reticent votes 1";
 const PARTY: &str = "# party: ";
 const AUXILIARY: &str = "# auxiliary: ";
@@ -513,10 +515,6 @@ impl Engine for PartyVotes {
         let other = || refused(Unanswered::OtherQuestion);
         let matrix = query.matrix().filter(|matrix| matrix.rows() == self.rows).ok_or_else(other)?;
         let fits = |outputs: u32| if outputs as usize == self.outputs { Ok(()) } else { Err(other()) };
-        let merge = |mut left: PartialSum, right| {
-            left.merge(right);
-            left
-        };
         match *query.shape().map() {
             Map::MatrixProduct { outputs, .. } => {
                 fits(outputs)?;
@@ -529,7 +527,7 @@ impl Engine for PartyVotes {
                     .votes
                     .par_iter()
                     .fold(|| PartialSum::zero(query), add)
-                    .reduce(|| PartialSum::zero(query), merge))
+                    .reduce(|| PartialSum::zero(query), merged))
             }
             Map::PartyVectors { columns, outputs, penalty, .. } => {
                 fits(outputs)?;
@@ -546,7 +544,7 @@ impl Engine for PartyVotes {
                     .votes
                     .par_iter()
                     .fold(|| PartialSum::zero(query), add)
-                    .reduce(|| PartialSum::zero(query), merge))
+                    .reduce(|| PartialSum::zero(query), merged))
             }
             Map::PartyMinimum { columns, outputs, rule, penalty, parties } => {
                 fits(outputs)?;

@@ -239,6 +239,12 @@ impl<'a> RunningSum<'a> {
     }
 }
 
+/// One sum of two over different rows.
+pub(crate) fn merged(mut left: PartialSum, right: PartialSum) -> PartialSum {
+    left.merge(right);
+    left
+}
+
 /// Where the marginals of a query lie; a class count is those of no codes.
 fn places_of(query: &SumQuery) -> MarginalPlaces {
     if let Map::ClassCount { classes } = *query.shape().map() {

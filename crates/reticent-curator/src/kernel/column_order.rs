@@ -6,7 +6,7 @@
 
 use super::lanes::{GROUP, PairedSlopes};
 use crate::lattice::ChosenCoordinates;
-use crate::memory_engine::{OutOfMemory, zeros};
+use crate::out_of_memory::{OutOfMemory, zeros};
 
 /// Most rows of a block.
 const ROWS_MAX: usize = 1 << 16;
