@@ -1,11 +1,13 @@
 //! What only the inside can arrange: a short wait for a lock, a disk with a last page, the database's settings.
 
+use super::format::triggers;
 use super::*;
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::query::{Map, QueryShape};
 use reticent_core::units::{NoiseDistribution, NoiseScale};
+use rusqlite::TransactionBehavior;
 
 fn request() -> Request {
     let shape = QueryShape::new(Map::ClassCount { classes: 2 }, PrivacyUnit::Row, 1000).expect("small");
