@@ -1,6 +1,11 @@
 //! Tests of the votes file: what is accepted, and every way in which one is refused by name.
 
-use super::*;
+use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::query::VOTE_STEPS;
+use reticent_core::schema::Class;
+
+use super::ballot::fields;
+use super::{Ballot, PartyVotes, Roster, RosterError, VoteForm};
 
 fn ballot() -> Ballot {
     let class = |name: &str| Class { name: name.to_owned(), spellings: vec![name.to_owned()] };
