@@ -10,8 +10,9 @@ use reticent_core::encoding::{Coding, SlotMap, number_code};
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue};
 use reticent_core::schema::{Schema, TargetKind};
 
+use super::RawRow;
 use super::coded_batch::CodedBatch;
-use super::{RawRow, RowReaders};
+use super::row_readers::RowReaders;
 use crate::table::code_label;
 
 /// Readers of raw values, and what makes codes of what they read.

@@ -5,9 +5,9 @@ use reticent_core::record::{Cell, RawValue};
 use super::coded_batch::CodedBatch;
 use super::csv::{CsvRow, Record, fields_max};
 use super::decimal::Decimal;
-use super::label_with_key;
 use super::record_blocks::{MARGIN, RecordBlock};
 use super::row_coder::RowCoder;
+use super::row_readers::label_with_key;
 use super::separators::{find_separators, keep_unquoted};
 
 /// How records become rows of codes; the same for all threads.

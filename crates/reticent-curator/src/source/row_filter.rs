@@ -1,0 +1,55 @@
+//! The rows of a table that count: those with a label where only labels are private, and no more of a privacy unit than its cap.
+
+use std::collections::HashMap;
+
+use reticent_core::adjacency::{Adjacency, PrivacyUnit};
+use reticent_core::contribution::UNUSABLE_LABEL;
+use reticent_core::schema::Privacy;
+
+use super::SourceError;
+use super::coded_batch::CodedBatch;
+
+/// Says which rows are handed on.
+pub(super) struct RowFilter {
+    /// Whether rows without a usable label are left out: under label adjacency it is public which they are.
+    only_labelled: bool,
+    /// None when every row is a unit.
+    rows_max: Option<u32>,
+    rows_of_unit: HashMap<Box<[u8]>, u32>,
+}
+
+impl RowFilter {
+    pub(super) fn new(privacy: &Privacy) -> Self {
+        let rows_max = match &privacy.unit {
+            PrivacyUnit::Row => None,
+            PrivacyUnit::Column { rows_max, .. } => Some(*rows_max),
+        };
+        let only_labelled = match privacy.adjacency {
+            Adjacency::Label => true,
+            Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => false,
+        };
+        Self { only_labelled, rows_max, rows_of_unit: HashMap::new() }
+    }
+
+    /// Drops the rows that are past their unit's cap. Rows without a key have an unusable label and add nothing, however
+    /// many are kept.
+    pub(super) fn apply(&mut self, slots: usize, batch: &mut CodedBatch) -> Result<(), SourceError> {
+        if !self.only_labelled && self.rows_max.is_none() {
+            return Ok(());
+        }
+        batch.retain(slots, |label, key| {
+            if self.only_labelled && label == UNUSABLE_LABEL {
+                return Ok(false);
+            }
+            let Some(rows_max) = self.rows_max else { return Ok(true) };
+            if let Some(rows) = self.rows_of_unit.get_mut(key) {
+                *rows = rows.saturating_add(1);
+                return Ok(*rows <= rows_max);
+            }
+            // An aborting allocation would print its size, and with it the number of units.
+            self.rows_of_unit.try_reserve(1).map_err(|_| SourceError::OutOfMemory)?;
+            self.rows_of_unit.insert(key.into(), 1);
+            Ok(rows_max >= 1)
+        })
+    }
+}
