@@ -19,8 +19,12 @@ use reticent_core::minimum::{
     softmax,
 };
 
-use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum, add_products, float_dot};
-use crate::out_of_memory::{OutOfMemory, zeros};
+use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum};
+use crate::out_of_memory::OutOfMemory;
+
+mod curvature;
+
+use curvature::Curvature;
 
 /// Private lattice rows with their labels.
 pub(crate) struct Rows<'a> {
@@ -55,8 +59,6 @@ enum Precision {
 }
 
 const FAST_BITS: u32 = 30;
-/// Smallest weight of a row in a curvature: one far from the boundary still counts a little.
-const CURVATURE_MIN: f64 = 1.0 / 2048.0;
 /// Pairs of steps and gradient changes that are remembered.
 const MEMORY: usize = 20;
 /// Steps of each phase, before the next one is tried.
@@ -167,26 +169,6 @@ impl Problem<'_> {
         true
     }
 
-    /// `sqrt(p (1 - p))` of every row and output, 0 of a row that does not count.
-    fn roots_of_weights(&self, weights: &[f64]) -> Result<Vec<f32>, OutOfMemory> {
-        let (outputs, columns) = (self.outputs(), self.rows.columns);
-        let mut roots = zeros::<f32>(self.row_count() * outputs)?;
-        let rows = roots.par_chunks_mut(outputs).zip(self.rows.features.par_chunks(columns)).enumerate();
-        rows.filter(|(row, _)| self.class(*row).is_some()).for_each_init(
-            || vec![0.0; outputs],
-            |dots, (_, (roots, row))| {
-                for (dot, weights) in dots.iter_mut().zip(weights.chunks_exact(columns)) {
-                    *dot = float_dot(weights, row);
-                }
-                probabilities(dots);
-                for (root, p) in roots.iter_mut().zip(dots) {
-                    *root = (*p * (1.0 - *p)).max(CURVATURE_MIN).sqrt() as f32;
-                }
-            },
-        );
-        Ok(roots)
-    }
-
     /// The certificate. Floats are within a part in 1e12 here; what is priced leaves more than a part in 1e4 for it.
     fn is_minimum(&self, gradient: &[i128]) -> bool {
         norm(&gradient.iter().map(|one| *one as f64).collect::<Vec<_>>()) <= self.tolerance as f64
@@ -283,114 +265,6 @@ fn probabilities(dots: &mut [f64]) {
     dots.iter_mut().for_each(|dot| *dot = (row * (*dot - largest)).exp());
     let sum: f64 = dots.iter().sum();
     dots.iter_mut().for_each(|dot| *dot /= sum);
-}
-
-/// Cholesky factors of `sum_i w_i u_i u_i^T + lambda` for every output, `w_i = p (1 - p)`.
-struct Curvature {
-    columns: usize,
-    computed: bool,
-    factors: Vec<Vec<f64>>,
-}
-
-impl Curvature {
-    fn new(problem: &Problem<'_>) -> Result<Self, OutOfMemory> {
-        let columns = problem.rows.columns;
-        let square = columns.checked_mul(columns).ok_or(OutOfMemory)?;
-        let factors = (0..problem.outputs()).map(|_| zeros(square)).collect::<Result<_, _>>()?;
-        Ok(Self { columns, computed: false, factors })
-    }
-
-    /// A row counts by `trunc(sqrt(w_i) u_i)`: no answer depends on the curvature, only how soon it is found.
-    fn refresh(&mut self, problem: &Problem<'_>, weights: &[i128]) -> Result<(), OutOfMemory> {
-        let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
-        let (columns, rows) = (self.columns, problem.row_count());
-        let triangle = columns * (columns + 1) / 2;
-        let roots = problem.roots_of_weights(&weights)?;
-        for (output, factor) in self.factors.iter_mut().enumerate() {
-            let zero = || zeros::<i64>(triangle + columns + 1);
-            let sums = blocks(rows, CURVATURE_ROWS)
-                .fold(zero, |sums, rows| {
-                    let (mut sums, mut scaled, labels) = (sums?, zeros(rows.len() * columns)?, zeros(rows.len())?);
-                    let features =
-                        problem.rows.features[rows.start * columns..rows.end * columns].chunks_exact(columns);
-                    for ((scaled, row), place) in scaled.chunks_exact_mut(columns).zip(features).zip(rows.clone()) {
-                        let root = roots[place * problem.outputs() + output];
-                        for (scaled, one) in scaled.iter_mut().zip(row) {
-                            *scaled = (root * f32::from(*one)) as i16;
-                        }
-                    }
-                    add_products(Instructions::best(), columns, &scaled, &labels, &mut sums);
-                    Ok(sums)
-                })
-                .reduce(zero, |left, right| {
-                    let mut left = left?;
-                    left.iter_mut().zip(right?).for_each(|(left, right)| *left += right);
-                    Ok(left)
-                })?;
-            let unit = 2f64.powi(-2 * ROW_BITS as i32);
-            let mut products = sums.iter();
-            for row in 0..columns {
-                for (column, product) in (row..columns).zip(&mut products) {
-                    let ridge = if column == row { problem.minimum.ridge() } else { 0.0 };
-                    factor[column * columns + row] = *product as f64 * unit + ridge;
-                }
-            }
-        }
-        self.factors.par_iter_mut().for_each(|factor| cholesky(factor, columns));
-        self.computed = true;
-        Ok(())
-    }
-
-    /// `-B^-1 g` with the remembered corrections (Nocedal and Wright 2006, Algorithm 7.4).
-    fn direction(&self, gradient: &[f64], memory: &[(Vec<f64>, Vec<f64>)]) -> Vec<f64> {
-        let mut direction: Vec<f64> = gradient.iter().map(|one| -one).collect();
-        let mut factors = Vec::with_capacity(memory.len());
-        for (moved, turned) in memory.iter().rev() {
-            let factor = dot(moved, &direction) / dot(moved, turned);
-            direction.iter_mut().zip(turned).for_each(|(one, turned)| *one -= factor * turned);
-            factors.push(factor);
-        }
-        for (part, factor) in direction.chunks_exact_mut(self.columns).zip(&self.factors) {
-            solve(factor, part);
-        }
-        for ((moved, turned), factor) in memory.iter().zip(factors.into_iter().rev()) {
-            let correction = factor - dot(turned, &direction) / dot(moved, turned);
-            direction.iter_mut().zip(moved).for_each(|(one, moved)| *one += correction * moved);
-        }
-        direction
-    }
-}
-
-const CURVATURE_ROWS: usize = 4096;
-
-/// Lower Cholesky factor in place; a pivot that rounding made too small is raised, which costs speed, not correctness.
-fn cholesky(matrix: &mut [f64], columns: usize) {
-    for j in 0..columns {
-        let (before, from) = matrix.split_at_mut(j * columns);
-        let row_j = &mut from[..columns];
-        for k in 0..j {
-            let row_k = &before[k * columns..k * columns + k + 1];
-            let value = (row_j[k] - dot(&row_j[..k], &row_k[..k])) / row_k[k];
-            row_j[k] = value;
-        }
-        let pivot = row_j[j] - dot(&row_j[..j], &row_j[..j]);
-        row_j[j] = pivot.max(1e-12 * row_j[j].abs()).max(f64::MIN_POSITIVE).sqrt();
-    }
-}
-
-/// Solves `L L^T x = right`, in place.
-fn solve(factor: &[f64], right: &mut [f64]) {
-    let columns = right.len();
-    for j in 0..columns {
-        let row = &factor[j * columns..j * columns + j + 1];
-        right[j] = (right[j] - dot(&row[..j], &right[..j])) / row[j];
-    }
-    for j in (0..columns).rev() {
-        let row = &factor[j * columns..j * columns + j + 1];
-        right[j] /= row[j];
-        let value = right[j];
-        right[..j].iter_mut().zip(row).for_each(|(one, factor)| *one -= value * factor);
-    }
 }
 
 fn dot(left: &[f64], right: &[f64]) -> f64 {
