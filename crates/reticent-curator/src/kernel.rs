@@ -147,7 +147,7 @@ pub fn add_marginals(
 /// Adds slope times row of every row to totals of 128 bits, output after output: one step of the search for a minimum.
 ///
 /// # Panics
-/// When the totals are not of whole outputs, or the rows are more than `2^16`.
+/// When the totals are not of whole outputs, or the rows are more than [`BLOCK_ROWS_MAX`](crate::lattice::BLOCK_ROWS_MAX).
 pub(crate) fn add_minimum<W, S>(instructions: Instructions, pass: &MinimumPass<'_, W, S>, totals: &mut [i128])
 where
     for<'a> MinimumPass<'a, W, S>: RowPass,

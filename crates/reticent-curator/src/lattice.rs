@@ -6,6 +6,14 @@ use reticent_core::encoding::COARSE_STEPS;
 
 use crate::kernel::ColumnOrder;
 
+/// Most rows of a block. What is added up over one then fits 64 bits, whatever its rows are, and a row's place in it 16:
+///
+/// ```text
+///   products of two coordinates, each below 2^15, times a multiplier of at most 2^12    2^16 2^30 2^12 = 2^58
+///   coordinates times the limb of a slope, at most 2^30 (kernel::minimum)               2^16 2^15 2^30 = 2^61
+/// ```
+pub const BLOCK_ROWS_MAX: usize = 1 << 16;
+
 /// Length of one lattice step of the rows of a block.
 #[derive(Clone, Copy)]
 pub enum Steps<'a> {
@@ -52,7 +60,7 @@ pub struct LatticeBlock<'a, T = i16> {
     pub features: &'a [T],
     /// Length of one step of each row.
     pub steps: Steps<'a>,
-    /// One a row; at most `2^16` of them.
+    /// One a row; at most [`BLOCK_ROWS_MAX`] of them.
     pub labels: &'a [CodedLabel],
 }
 

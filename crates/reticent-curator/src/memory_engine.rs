@@ -12,6 +12,7 @@ use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::SumQuery;
 use reticent_core::sum::PartialSum;
 
+use crate::lattice::BLOCK_ROWS_MAX;
 use crate::memory_lattice::{BLOCK_ROWS, Latest, Lattice, Packed, Room};
 use crate::minimiser::{Problem, Rows, minimise};
 pub use crate::out_of_memory::OutOfMemory;
@@ -45,10 +46,10 @@ impl MemoryEngine {
     /// The same with another number of rows a task, which changes no sum.
     ///
     /// # Panics
-    /// When `block_rows` is zero or above `2^16`.
+    /// When `block_rows` is zero or above [`BLOCK_ROWS_MAX`].
     #[must_use]
     pub fn with_block_rows(table: CodedTable, block_rows: usize) -> Self {
-        assert!((1..=1 << 16).contains(&block_rows), "a block has rows, and its products fit 64 bits");
+        assert!((1..=BLOCK_ROWS_MAX).contains(&block_rows), "a block has rows, and its products fit 64 bits");
         Self { table, block_rows, latest: Mutex::new(Latest::Room(Room::default())) }
     }
 
@@ -91,7 +92,7 @@ impl MemoryEngine {
             return self.block_rows;
         }
         let (rows, threads) = (self.table.rows(), rayon::current_num_threads());
-        let blocks = threads * rows.div_ceil(threads << 16).max(1);
+        let blocks = threads * rows.div_ceil(threads * BLOCK_ROWS_MAX).max(1);
         rows.div_ceil(blocks).max(self.block_rows.min(LARGE_SUM_ROWS))
     }
 

@@ -9,7 +9,7 @@ use crate::kernel::{
     Coordinate, GradientRule, Instructions, MarginalPlaces, SoftmaxSlopes, add_gradient, add_marginals, add_products,
     add_softmax_gradient, find_largest_slopes,
 };
-use crate::lattice::{CompactBlock, LatticeBlock, widen};
+use crate::lattice::{BLOCK_ROWS_MAX, CompactBlock, LatticeBlock, widen};
 
 /// What one thread has added up: private. Gradients stay in 64 bits from block to block, so that a block of few rows and many
 /// columns costs no pass over all columns.
@@ -49,7 +49,7 @@ impl<'a> RunningSum<'a> {
     /// On a query that is answered without lattice rows, and when the parts of the block are not of the same rows.
     pub fn add(&mut self, block: &CompactBlock<'_>, largest: Option<&[i16]>) {
         block.assert_whole();
-        assert!(block.rows() <= 1 << 16, "the products of a block fit 64 bits");
+        assert!(block.rows() <= BLOCK_ROWS_MAX, "the products of a block fit 64 bits");
         match *self.query.shape().map() {
             Map::Gradient { .. } | Map::ClippedGradient { .. } => self.add_gradient(block, largest),
             Map::SoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Softmax, block),
@@ -234,7 +234,7 @@ impl<'a> RunningSum<'a> {
         let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
         let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];
         add_products(self.instructions, columns, features, &labels, &mut products);
-        // A block of 2^16 rows, times a multiplier of at most 2^12, stays below 2^58.
+        // They fit 64 bits: BLOCK_ROWS_MAX.
         self.sum_mut().add_kernel_totals(&with_multipliers(&products, columns, multipliers.map(i64::from)));
     }
 }

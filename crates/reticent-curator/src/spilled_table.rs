@@ -3,15 +3,14 @@
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Coding;
-use reticent_core::record::{Cell, Label};
-use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::schema::Schema;
 use thiserror::Error;
 
+use crate::lattice::BLOCK_ROWS_MAX;
 use crate::scratch_blocks::{BlockShape, ScratchBlocks, append, fetch};
 use crate::scratch_file::{Keystream, ScratchError, ScratchFile, ScratchPlace};
 use crate::source::{CodedRows, SourceError, TableSource};
 use crate::spilled_lattice::coordinate_bytes_max;
-use crate::table::code_label;
 
 /// All rows, coded by the schema, on the disk. Private: no `Debug`, no row access outside this crate.
 ///
@@ -95,7 +94,6 @@ impl SpilledTable {
 /// Lays rows down, block after block.
 pub struct SpilledTableWriter {
     coding: Coding,
-    target: TargetKind,
     place: ScratchPlace,
     block_rows: usize,
     file: ScratchFile,
@@ -106,8 +104,6 @@ pub struct SpilledTableWriter {
     bytes: Vec<u8>,
     /// Blocks that are written.
     blocks: u64,
-    /// Codes of one row.
-    row: Vec<u16>,
 }
 
 impl SpilledTableWriter {
@@ -117,33 +113,25 @@ impl SpilledTableWriter {
     /// [`ScratchError`] when the folder takes no file.
     ///
     /// # Panics
-    /// When `block_rows` is zero or above `2^16`, or the schema's privacy unit is a column.
+    /// When `block_rows` is zero or above [`BLOCK_ROWS_MAX`], or the schema's privacy unit is a column.
     pub fn new(schema: &Schema, place: &ScratchPlace, block_rows: usize) -> Result<Self, ScratchError> {
-        assert!((1..=1 << 16).contains(&block_rows), "a block has rows, and its products fit 64 bits");
+        assert!((1..=BLOCK_ROWS_MAX).contains(&block_rows), "a block has rows, and its products fit 64 bits");
         assert!(schema.privacy().unit == PrivacyUnit::Row, "rows of a unit are not counted here");
-        let (coding, target) = (Coding::of(schema), schema.target().kind.clone());
+        let (coding, place) = (Coding::of(schema), place.clone());
         let file = place.create()?;
         let keystream = file.new_keystream()?;
-        let (codes, labels, bytes, row) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let place = place.clone();
-        Ok(Self { coding, target, place, block_rows, file, keystream, codes, labels, bytes, blocks: 0, row })
+        let (codes, labels, bytes) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { coding, place, block_rows, file, keystream, codes, labels, bytes, blocks: 0 })
     }
 
-    /// Appends one row.
+    /// Appends coded rows: row after row, one code a slot and one label a row.
     ///
     /// # Errors
-    /// [`ScratchError`] when the disk does not take it.
-    pub fn push(&mut self, cells: &[Cell], label: Label) -> Result<(), ScratchError> {
-        let mut codes = std::mem::take(&mut self.row);
-        codes.resize(self.coding.codes(), 0);
-        self.coding.encode_cells(cells, &mut codes);
-        let appended = self.append(&codes, &[code_label(&self.target, label)]);
-        self.row = codes;
-        appended
-    }
-
-    /// Appends rows that are coded already: row after row, one code a slot and one label a row.
-    fn append(&mut self, mut codes: &[u16], mut labels: &[CodedLabel]) -> Result<(), ScratchError> {
+    /// [`ScratchError`] when the disk does not take them.
+    ///
+    /// # Panics
+    /// When the codes are not of whole rows, one a label.
+    pub fn append(&mut self, mut codes: &[u16], mut labels: &[CodedLabel]) -> Result<(), ScratchError> {
         let slots = self.coding.codes();
         assert_eq!(codes.len(), labels.len() * slots, "whole rows");
         while !labels.is_empty() {

@@ -2,14 +2,11 @@
 //!
 //! Row after row, each coordinate adds to a total anywhere among all columns: with a million of them nearly every total is fetched from
 //! far away, row for row. Column after column weights and totals are read and written in their order, and what is looked up is a
-//! row's product or slope: of at most `2^16` rows these stay in the second-level cache.
+//! row's product or slope: of at most [`BLOCK_ROWS_MAX`] rows these stay in the second-level cache.
 
 use super::lanes::{GROUP, PairedSlopes};
-use crate::lattice::ChosenCoordinates;
+use crate::lattice::{BLOCK_ROWS_MAX, ChosenCoordinates};
 use crate::out_of_memory::{OutOfMemory, zeros};
-
-/// Most rows of a block.
-const ROWS_MAX: usize = 1 << 16;
 
 /// Coordinates with their columns, ascending, and their rows: private. A sum does not depend on the order, so neither does any answer.
 pub struct ColumnOrder {
@@ -28,7 +25,7 @@ impl ColumnOrder {
     /// [`OutOfMemory`]; the rows can do without.
     ///
     /// # Panics
-    /// When the block has more than `2^16` rows, or a coordinate is beyond the columns.
+    /// When the block has more than [`BLOCK_ROWS_MAX`] rows, or a coordinate is beyond the columns.
     pub fn of(chosen: &ChosenCoordinates<'_>, columns: usize) -> Result<Self, OutOfMemory> {
         let per_row = chosen.per_row.max(1);
         let rows = || chosen.columns.chunks(per_row).zip(chosen.values.chunks(per_row)).enumerate();
@@ -81,12 +78,12 @@ pub(super) struct ColumnPass<'a> {
 impl<'a> ColumnPass<'a> {
     #[inline(always)]
     pub(super) fn new(order: &'a ColumnOrder, weights: &[i16]) -> Self {
-        let mut dots = vec![0; ROWS_MAX];
-        let of_rows: &mut [i32; ROWS_MAX] = dots.as_mut_slice().try_into().expect("as long");
+        let mut dots = vec![0; BLOCK_ROWS_MAX];
+        let of_rows: &mut [i32; BLOCK_ROWS_MAX] = dots.as_mut_slice().try_into().expect("as long");
         for (column, row, value) in order.each() {
             of_rows[row] += i32::from(weights[column]) * value;
         }
-        Self { order, dots, slopes: vec![0; ROWS_MAX] }
+        Self { order, dots, slopes: vec![0; BLOCK_ROWS_MAX] }
     }
 
     /// See [`ChosenCoordinates::add_dots`].
@@ -106,7 +103,7 @@ impl<'a> ColumnPass<'a> {
     /// Adds slope times coordinate to the totals of all columns.
     #[inline(always)]
     pub(super) fn add_scaled(self, totals: &mut [i64]) {
-        let slopes: &[i16; ROWS_MAX] = self.slopes.as_slice().try_into().expect("as long");
+        let slopes: &[i16; BLOCK_ROWS_MAX] = self.slopes.as_slice().try_into().expect("as long");
         for (column, row, value) in self.order.each() {
             totals[column] += i64::from(i32::from(slopes[row]) * value);
         }

@@ -12,6 +12,8 @@
 //!   s = h_0 + 2^29 h_1,             |h_i| <= 2^29    |sum_i h x_ij|  <= 2^29 2^15 rows    <= 2^60    up to 2^16 rows
 //! ```
 
+use crate::lattice::BLOCK_ROWS_MAX;
+
 /// Rows of whole coordinates, and what becomes of their scores.
 pub(crate) struct MinimumPass<'a, W, S> {
     /// Row after row, one coordinate a column.
@@ -32,8 +34,8 @@ pub(crate) trait RowPass {
 const LOW_BITS: u32 = 29;
 /// Bits of each lower limb of a weight.
 const LIMB_BITS: u32 = 30;
-/// Rows and columns up to which no sum of a limb passes 64 bits.
-const SIDE_MAX: usize = 1 << 16;
+/// Columns up to which no product with a limb of the weights passes 64 bits; rows are [`BLOCK_ROWS_MAX`] at most.
+const COLUMNS_MAX: usize = 1 << 16;
 
 /// Weights in limbs where they fit, and as they are.
 pub(crate) struct ExactWeights<'a> {
@@ -46,7 +48,7 @@ impl<'a> ExactWeights<'a> {
     pub(crate) fn new(whole: &'a [i128], columns: usize) -> Self {
         let fits = |weight: &i128| weight.unsigned_abs() < 1 << (3 * LIMB_BITS - 1);
         let limb = |place: u32| whole.iter().map(|weight| limb_of(*weight, place)).collect();
-        let limbs = (columns <= SIDE_MAX && whole.iter().all(fits)).then(|| [limb(0), limb(1), limb(2)]);
+        let limbs = (columns <= COLUMNS_MAX && whole.iter().all(fits)).then(|| [limb(0), limb(1), limb(2)]);
         Self { whole, limbs }
     }
 
@@ -128,7 +130,7 @@ impl<W, S> MinimumPass<'_, W, S> {
     pub(super) fn assert_fits(&self, totals: &[i128]) {
         assert!(self.columns > 0, "a row has columns");
         assert!(totals.len().is_multiple_of(self.columns), "one place a column and output");
-        assert!(self.features.len() / self.columns <= SIDE_MAX, "a block of rows whose sums fit 64 bits");
+        assert!(self.features.len() / self.columns <= BLOCK_ROWS_MAX, "a block of rows whose sums fit 64 bits");
     }
 }
 
@@ -175,7 +177,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::{Instructions, add_minimum};
-    use super::{ExactWeights, LIMB_BITS, MinimumPass, RowPass, SIDE_MAX, float_dot};
+    use super::{BLOCK_ROWS_MAX, COLUMNS_MAX, ExactWeights, LIMB_BITS, MinimumPass, RowPass, float_dot};
 
     /// Whole numbers up to both ends of so many bits, at the ends often.
     fn whole(bits: u32) -> impl Strategy<Value = i128> {
@@ -308,19 +310,19 @@ mod tests {
         let largest = (1i128 << (3 * LIMB_BITS - 1)) - 1;
         for weight in [largest, -largest, largest + 1] {
             for slope in [1 << 58, -(1 << 58), (1 << 58) - 1] {
-                Case::extreme(SIDE_MAX, 1, weight, slope).assert_exact();
-                Case::extreme(SIDE_MAX + 1, 1, weight, slope).assert_exact();
-                Case::extreme(1, SIDE_MAX, weight, slope).assert_exact();
+                Case::extreme(COLUMNS_MAX, 1, weight, slope).assert_exact();
+                Case::extreme(COLUMNS_MAX + 1, 1, weight, slope).assert_exact();
+                Case::extreme(1, BLOCK_ROWS_MAX, weight, slope).assert_exact();
             }
         }
         for slope in [1 << 30, -(1 << 30)] {
-            Case::extreme(2, SIDE_MAX, 1, slope).assert_fast();
+            Case::extreme(2, BLOCK_ROWS_MAX, 1, slope).assert_fast();
         }
     }
 
     #[test]
     #[should_panic(expected = "a block of rows whose sums fit 64 bits")]
     fn too_many_rows_are_refused() {
-        Case::extreme(1, SIDE_MAX + 1, 1, 1).assert_fast();
+        Case::extreme(1, BLOCK_ROWS_MAX + 1, 1, 1).assert_fast();
     }
 }

@@ -76,3 +76,6 @@ impl CodedBatch {
 /// Codes, and bytes of keys, of a batch that is handed on: a block of text usually makes fewer.
 const CODES_FULL: usize = 1 << 19;
 const KEYS_FULL: usize = 1 << 20;
+
+/// Batches that a thread has: one to fill, one on its way, one to wait with.
+pub(super) const BATCHES_A_WORKER: usize = 3;

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use super::SourceError;
-use super::coded_batch::CodedBatch;
+use super::coded_batch::{BATCHES_A_WORKER, CodedBatch};
 use super::record_blocks::{Piece, RecordBlock, RecordCutter};
 use super::text_coder::{Scratch, TextCoder};
 
@@ -226,6 +226,3 @@ enum Part {
 
 /// The receiver of rows is gone.
 struct NotWanted;
-
-/// One to fill, one on its way, one to wait with.
-const BATCHES_A_WORKER: usize = 3;

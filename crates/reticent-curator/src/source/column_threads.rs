@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use super::SourceError;
-use super::coded_batch::CodedBatch;
+use super::coded_batch::{BATCHES_A_WORKER, CodedBatch};
 use super::column_coder::ColumnGroup;
 use super::parquet::ParquetTable;
 use super::row_coder::RowCoder;
@@ -131,6 +131,3 @@ impl Progress<'_> {
         self.table.bytes_of_rows(self.rows_read)
     }
 }
-
-/// One to fill, one on its way, one to wait with.
-const BATCHES_A_WORKER: usize = 3;

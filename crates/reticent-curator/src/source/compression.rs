@@ -125,13 +125,7 @@ impl ByteStream {
             self.start += in_hand;
             return Ok(in_hand);
         }
-        loop {
-            match self.reader.read(buffer) {
-                Ok(count) => return Ok(count),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failure(error)),
-            }
-        }
+        read_uninterrupted(&mut self.reader, buffer).map_err(|error| self.failure(error))
     }
 
     /// Marks bytes that [`Self::fill`] returned as read.
@@ -159,13 +153,7 @@ impl ByteStream {
     }
 
     fn read_into_block(&mut self) -> Result<usize, SourceError> {
-        loop {
-            match self.reader.read(&mut self.block[self.end..]) {
-                Ok(count) => return Ok(count),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failure(error)),
-            }
-        }
+        read_uninterrupted(&mut self.reader, &mut self.block[self.end..]).map_err(|error| self.failure(error))
     }
 
     /// Tells a failing disk from a file that its decoder refuses. The decoders' own words name no content.
@@ -181,6 +169,16 @@ impl ByteStream {
                 }
             }
             None | Some(_) => SourceError::Io { path, source },
+        }
+    }
+}
+
+/// Reads again where a signal came between.
+fn read_uninterrupted(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            outcome => return outcome,
         }
     }
 }
@@ -286,6 +284,9 @@ fn refuse_other_kinds(first: &[u8], path: &Path) -> Result<(), SourceError> {
     }
     found.map_or(Ok(()), |(found, remedy)| Err(SourceError::Unsupported { path: path.to_owned(), found, remedy }))
 }
+
+/// How a text may begin without its being part of the first value.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Enough for every magic number; tar's is the furthest in.
 const FIRST_BYTES: usize = 512;

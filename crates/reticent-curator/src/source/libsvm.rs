@@ -14,11 +14,9 @@ use std::path::Path;
 use reticent_core::record::RawValue;
 use reticent_core::schema::LIBSVM_GROUP;
 
-use super::compression::ByteStream;
+use super::compression::{BYTE_ORDER_MARK, ByteStream};
 use super::csv::RECORD_BYTES_MAX;
 use super::{RawRow, Role, SourceError, WantedColumn};
-
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A libsvm table at its first row.
 pub(crate) struct LibsvmTable {

@@ -6,7 +6,7 @@
 
 use csv_core::ReadRecordResult;
 
-use super::compression::ByteStream;
+use super::compression::{BYTE_ORDER_MARK, ByteStream};
 use super::csv::{Record, TextInput};
 use super::separators::{GROUP_BYTES, find_marks, find_quotations};
 use super::{SourceError, csv};
@@ -237,7 +237,6 @@ fn last_end(text: &[u8], quotations: &[(u32, u32)]) -> Option<usize> {
     last_in(0, to)
 }
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Text of a usual block: it, its places and its codes fit the second-level cache.
 const BLOCK_BYTES: usize = 512 * 1024;
 /// A record from here on is read by itself.

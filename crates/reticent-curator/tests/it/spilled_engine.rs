@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::{Coding, Encoding, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::minimum::{Minimum, UnusableLabel};
@@ -36,8 +37,12 @@ pub(crate) fn spilled(
     block_rows: usize,
 ) -> SpilledEngine {
     let mut writer = SpilledTableWriter::new(schema, place, block_rows).expect("a folder on a disk");
+    let coding = Coding::of(schema);
+    let mut codes = vec![0; coding.codes()];
     for row in rows {
-        writer.push(&row.cells(schema), row.label()).expect("there is room");
+        coding.encode_cells(&row.cells(schema), &mut codes);
+        let label = row.class.map_or(UNUSABLE_LABEL, |class| class as CodedLabel);
+        writer.append(&codes, &[label]).expect("there is room");
     }
     SpilledEngine::new(writer.finish().expect("there is room")).expect("there is room")
 }
