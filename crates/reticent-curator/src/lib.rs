@@ -1,9 +1,9 @@
 //! The part of Reticent that sees rows.
 //!
 //! ```text
-//!   file ─▶ source (CSV, Parquet, compressed) ─▶ coded table (u16 codes) ─▶ memory engine ─▶ exact, opaque sums
-//!                                             │                             (i16 lattice, kernel)
-//!                                             └▶ spilled table, on the disk ─▶ spilled engine ─▶ the same sums
+//!   file ─▶ source (CSV, libsvm, Parquet, compressed) ─▶ coded table (u16) ─▶ memory engine ─▶ exact, opaque sums
+//!                                                     │                       (i16 lattice, kernel)
+//!                                                     └▶ spilled table, on the disk ─▶ spilled engine ─▶ the same sums
 //!   ledger file (SQLite) ◀── charged by reticent_core::session before any noise is drawn
 //! ```
 //! With `reticent-core` this crate is the trusted part: a mistake here can cost privacy. What it hands out is either an opaque

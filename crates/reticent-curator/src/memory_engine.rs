@@ -85,8 +85,9 @@ impl MemoryEngine {
         }
     }
 
-    /// Rows of the blocks that are added up for a query. If the sum may be larger than the rows of a block, each thread has one, and as
-    /// few of the same size as the products of a block fit 64 bits.
+    /// Rows of the blocks that are added up for a query. A sum with many coordinates costs more to start than a small block costs to
+    /// add. Then there are as many equal blocks as threads, or the least multiple of that which keeps a block within
+    /// [`BLOCK_ROWS_MAX`] rows, whose products fit 64 bits; of few rows there are fewer, of [`LARGE_SUM_ROWS`].
     fn block_rows_of(&self, query: &SumQuery) -> usize {
         if !is_large(query) {
             return self.block_rows;

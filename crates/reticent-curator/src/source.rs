@@ -72,7 +72,7 @@ pub enum Need {
 pub struct Row<'a> {
     /// One cell a feature, in the schema's order.
     pub cells: &'a [Cell],
-    /// The features that the row lists, where its format lists those that are not 0: all others are.
+    /// The features this row names (libsvm): each feature not named is 0. None in formats that give every value.
     pub given: Option<&'a [usize]>,
     /// The target; [`Label::Unusable`] when it is not needed, or when the row has no unit to be charged to.
     pub label: Label,
@@ -275,8 +275,8 @@ pub(crate) trait RawRow {
     /// The value in a slot of the projection.
     fn value(&self, slot: usize) -> RawValue<'_>;
 
-    /// The slots that the row lists, none twice, in a format whose rows list those that are not 0: the only one where features may
-    /// be listed ([`Schema::nonzeros_max`]).
+    /// The slots this row names, none twice (libsvm, the only format with [`Schema::nonzeros_max`]): each feature not named is 0.
+    /// None in formats that give every value.
     fn given(&self) -> Option<&[usize]> {
         None
     }
