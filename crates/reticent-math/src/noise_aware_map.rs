@@ -318,6 +318,9 @@ const STEPS_MAX: usize = 80;
 
 /// Gauss–Newton where each step averages over the prior's scale: the release is treated as linear around the present
 /// parameters, and every scale's posterior and marginal likelihood are then exact.
+///
+/// Where classes are separable most means are 0 or 1, and what is linear around a point says little of places far from it: there it lets
+/// even zero weights explain the release. So scales whose posterior lies where the release is in truth less likely are left out.
 fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
     let precisions: Vec<(Choice, Mat<f64>)> = (0..TAU_STEPS)
         .map(|step| (Choice::of_scale(step, 0.0, prior), repeat(&prior.precision(tau(step)), model.contrasts())))
@@ -326,11 +329,7 @@ fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) ->
     let mut fixed: Option<f64> = None;
     for step in 0..STEPS_MAX {
         let point = descent.point(step)?;
-        let information = Information::new(&point, &descent.covariance);
-        let mut target = Mixture::default();
-        for (choice, precision) in &precisions {
-            information.add(precision, *choice, &mut target)?;
-        }
+        let target = descent.target(&point, &precisions)?;
         // The average over scales cannot go on for ever: in the end one scale is kept, which makes every step a descent.
         let tau = fixed.unwrap_or_else(|| target.tau());
         if step >= UPDATES && fixed.is_none() {
@@ -339,6 +338,7 @@ fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) ->
         let precision = repeat(&prior.precision(tau), model.contrasts());
         let mut aim = Mixture::default();
         if fixed.is_some() {
+            let information = Information::new(&point, &descent.covariance);
             information.add(&precision, Choice { tau, variance: 0.0, log_prior: 0.0 }, &mut aim)?;
         }
         let mean = if fixed.is_some() { aim.mean() } else { target.mean() };
@@ -347,13 +347,11 @@ fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) ->
         }
     }
     let point = descent.point(STEPS_MAX)?;
-    let information = Information::new(&point, &descent.covariance);
-    let mut target = Mixture::default();
-    for (choice, precision) in &precisions {
-        information.add(precision, *choice, &mut target)?;
-    }
-    Ok(target.estimate(model, prior))
+    Ok(descent.target(&point, &precisions)?.estimate(model, prior))
 }
+
+/// How much larger the squared residual may be, in units of its covariance.
+const CREDIBLE: f64 = 10.0;
 
 /// The way to the mode: present parameters (less the prior's centre) and the covariance that steps are weighed with.
 struct Descent<'a> {
@@ -378,6 +376,36 @@ impl<'a> Descent<'a> {
             self.covariance = point.covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
         }
         Ok(point)
+    }
+
+    /// The posteriors under every scale whose mean is credible: see [`Descent::is_credible`].
+    fn target(&self, point: &Linearised, precisions: &[(Choice, Mat<f64>)]) -> Result<Mixture, MapError> {
+        let information = Information::new(point, &self.covariance);
+        let mut left: Vec<&(Choice, Mat<f64>)> = precisions.iter().collect();
+        loop {
+            let mut target = Mixture::default();
+            for (choice, precision) in &left {
+                information.add(precision, *choice, &mut target)?;
+            }
+            let strange: Vec<f64> = target
+                .0
+                .iter()
+                .filter(|component| !self.is_credible(point, &component.mean))
+                .map(|component| component.choice.tau)
+                .collect();
+            if strange.is_empty() || strange.len() == left.len() {
+                return Ok(target);
+            }
+            left.retain(|(choice, _)| !strange.contains(&choice.tau));
+        }
+    }
+
+    /// Whether the release is as likely at these parameters as it is at the point, or as what is linear there says.
+    fn is_credible(&self, point: &Linearised, mean: &Mat<f64>) -> bool {
+        let square = |residual: &Mat<f64>| dot(residual, &self.covariance.solve(residual));
+        let linear = &point.residual - &point.jacobian * (mean - &point.parameters);
+        let actual = residual(self.statistic, self.model, self.prior, mean);
+        square(&actual) <= square(&point.residual).max(square(&linear)) + CREDIBLE
     }
 
     /// Moves toward `aim` as far as the objective falls; gives the squared length of the whole way, in the posterior's
@@ -813,6 +841,8 @@ pub(crate) mod golden {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixed_sequence::FixedSequence;
+    use crate::public_design::{self, Curvature};
 
     #[test]
     fn logistic_mode_and_evidence_agree_with_an_independent_solver() {
@@ -908,6 +938,57 @@ mod tests {
         let expected = (variance / (4000.0 * 0.11)).sqrt();
         let deviation = fitted.covariance[(1, 1)].sqrt();
         assert!((0.7..1.5).contains(&(deviation / expected)), "{deviation} {expected}");
+    }
+
+    /// Slopes of separable classes are as long as the prior lets them be, and there most probabilities are 0 or 1.
+    #[test]
+    fn separable_classes_are_told_apart() {
+        const ROWS: usize = 5_000;
+        let mut uniform = FixedSequence::new(7);
+        let mut normal = move || (0..12).map(|_| uniform.next_uniform()).sum::<f64>() / 2.0;
+        let features = Mat::from_fn(ROWS, 7, |_, column| if column == 0 { 1.0 } else { 0.5 + 0.1 * normal() });
+        let class_of = |row: usize| usize::from(features[(row, 1)] > 0.5) + usize::from(features[(row, 1)] > 0.55);
+        for classes in [2, 3] {
+            let (model, curvature) = if classes == 2 {
+                (ResponseModel::Logistic, Curvature::logistic(0.5))
+            } else {
+                (ResponseModel::Multinomial { classes }, Curvature::multinomial(classes))
+            };
+            let class_of = |row: usize| class_of(row).min(classes - 1);
+            let prior = Prior::new(features.as_ref(), model, None);
+            let map = public_design::fit(features.as_ref(), curvature, 1.0, prior.precision(0.5).as_ref());
+            let map = map.expect("scaled well");
+            let integers = map.integer_rows(features.as_ref());
+            let rows = Mat::from_fn(ROWS, map.outputs(), |row, output| {
+                f64::from(integers[row * map.outputs() + output]) / f64::from(public_design::INTEGER_NORM)
+            });
+            let class_of_output = |output: usize| if classes == 2 { 1 } else { output };
+            let labels = Mat::from_fn(ROWS, model.outputs(), |row, output| {
+                f64::from(u8::from(class_of(row) == class_of_output(output)))
+            });
+            let exact = rows.transpose() * labels;
+            for noise in [0.5, 0.5, 0.5, 1.25, 1.25, 1.25] {
+                let noisy = |row, output| exact[(row, output)] + noise * normal();
+                let released = Mat::from_fn(map.outputs(), model.outputs(), noisy);
+                let statistic = Statistic {
+                    features: features.as_ref(),
+                    rows: rows.as_ref(),
+                    released: released.as_ref(),
+                    noise,
+                    labels_per_row: 1.0,
+                    square: None,
+                };
+                let scores = &features * &fit(&statistic, model, &prior).expect("bounded").weights;
+                let likeliest = |row: usize| {
+                    let score = |class: usize| {
+                        if classes == 2 { class as f64 * scores[(row, 0)] } else { scores[(row, class)] }
+                    };
+                    (1..classes).fold(0, |best, class| if score(class) > score(best) { class } else { best })
+                };
+                let hits = (0..ROWS).filter(|row| likeliest(*row) == class_of(*row)).count();
+                assert!(hits > ROWS * 97 / 100, "{classes} classes, noise {noise}: {hits} of {ROWS}");
+            }
+        }
     }
 
     #[test]
