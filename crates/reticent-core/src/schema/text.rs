@@ -8,10 +8,11 @@ use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::feature_runs::follows;
+use super::nearest_name::did_you_mean;
+use super::rules::feature_place;
 use super::{
     Adjacency, Class, ENCODED_COLUMNS_MAX, Feature, FeatureKind, MISSING_DEFAULT, OTHER, Privacy, PrivacyUnit,
     ROWS_MAX_DEFAULT, Schema, SchemaParts, SchemaProblem, SchemaProblems, TableFormat, Target, TargetKind, TextFormat,
-    did_you_mean, feature_place,
 };
 
 impl Schema {
