@@ -13,6 +13,7 @@
 //! output perturbation, a minimum with a certificate in integers ([`minimum`]); the rest is public post-processing. This
 //! crate does no file access, starts no thread, reads no clock and writes no log.
 
+mod ceil_sqrt;
 pub mod units;
 
 pub mod adjacency;

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::objective::ObjectiveProfile;
 use crate::adjacency::Adjacency;
+use crate::ceil_sqrt::ceil_sqrt;
 use crate::encoding::{Encoding, NormRule};
 use crate::query::{Map, QueryError, QueryShape};
 use crate::units::{Mu, MuSquared, NoiseScale};
@@ -349,11 +350,6 @@ pub fn softmax(dots: &[i128], probabilities: &mut [i64]) {
     }
 }
 
-fn ceil_sqrt(value: u128) -> u128 {
-    let root = value.isqrt();
-    root + u128::from(root * root < value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -456,12 +452,6 @@ mod tests {
     fn shifts_bring_one_unit_to_the_other() {
         assert_eq!((SLOPE_BITS + ROW_BITS, L2_BITS + WEIGHT_BITS), (73, 73));
         assert_eq!((PERTURBATION_SHIFT, ANSWER_SHIFT), (33, 21));
-    }
-
-    #[test]
-    fn a_root_is_rounded_up() {
-        let roots = [0, 1, 2, 3, 4, 5, 8, 9, 10, 1 << 100, (1 << 100) + 1, (1 << 100) - 1].map(ceil_sqrt);
-        assert_eq!(roots, [0, 1, 2, 2, 2, 3, 3, 3, 4, 1 << 50, (1 << 50) + 1, 1 << 50]);
     }
 
     /// Weights of the encoded columns are divided by the length of a row that counts as one of norm 1.

@@ -10,6 +10,7 @@
 
 pub mod discrete_laplace;
 pub mod entropy;
+mod falling_run;
 mod lazy_uniform;
 pub mod rounded_gaussian;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::encoding::{Coding, Encoding, LATTICE_NORM_MAX, SlotKind};
 use crate::minimum::Minimum;
 use crate::pass_weights::PassWeights;
 use crate::public_matrix::PublicMatrix;
+use crate::schema::ROWS_MAX_LIMIT;
 
 /// Steps of a slope: a derivative of the loss in `[-1, 1]` becomes an integer in `[-2048, 2048]`.
 ///
@@ -32,9 +33,6 @@ pub const LOG_LOSS_STEP: i64 = 1 << 20;
 
 /// A row's log loss is capped here, in nats, when it is added up for a private evaluation.
 pub const LOG_LOSS_CAP: u32 = 4;
-
-/// Largest declared maximum of rows: `2^36 · 2048 · 32767 < 2^63`, so that even a 64-bit engine does not overflow.
-pub const ROWS_MAX_LIMIT: u64 = 1 << 36;
 
 /// Largest multiplier of a block of [`Map::Gram`].
 pub const GRAM_MULTIPLIER_MAX: u32 = 4096;

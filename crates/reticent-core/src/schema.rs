@@ -211,7 +211,8 @@ pub const SPAN_MIN: f64 = 1e-9;
 pub const OTHER: &str = "other";
 /// The declared maximum number of rows when the schema does not say: `2^31`.
 pub const ROWS_MAX_DEFAULT: u64 = 1 << 31;
-/// The largest maximum number of rows that can be declared: `2^36`.
+/// The largest maximum number of rows that can be declared: `2^36 · 2048 · 32767 < 2^63`, so that even a 64-bit engine does
+/// not overflow.
 pub const ROWS_MAX_LIMIT: u64 = 1 << 36;
 /// The most columns that the features may encode to, `2^20`: their names and coefficients take some hundred megabytes.
 pub const ENCODED_COLUMNS_MAX: usize = 1 << 20;

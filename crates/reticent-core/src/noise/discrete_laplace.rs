@@ -1,5 +1,6 @@
 //! The discrete Laplace (two-sided geometric) distribution, drawn without error.
 
+use super::falling_run::longest_fall_is_even;
 use super::lazy_uniform::LazyUniform;
 use crate::units::NoiseScale;
 use rand_core::TryCryptoRng;
@@ -50,28 +51,10 @@ fn exponential<R: TryCryptoRng>(source: &mut R) -> Result<(u64, LazyUniform), R:
     let mut whole = 0;
     loop {
         let mut fraction = LazyUniform::draw(source)?;
-        if longest_fall_is_even(&mut fraction, source)? {
+        if longest_fall_is_even(source, |number, source| number.is_below(&mut fraction, source))? {
             return Ok((whole, fraction));
         }
         whole += 1;
-    }
-}
-
-/// Whether the longest run `x > u1 > u2 > ... > un` has even length: probability `e^(-x)`.
-#[inline]
-fn longest_fall_is_even<R: TryCryptoRng>(fraction: &mut LazyUniform, source: &mut R) -> Result<bool, R::Error> {
-    let mut lower = LazyUniform::draw(source)?;
-    if !lower.is_below(fraction, source)? {
-        return Ok(true);
-    }
-    let mut even = false;
-    loop {
-        let mut next = LazyUniform::draw(source)?;
-        if !next.is_below(&mut lower, source)? {
-            return Ok(even);
-        }
-        lower = next;
-        even = !even;
     }
 }
 

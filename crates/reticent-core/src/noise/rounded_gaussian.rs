@@ -1,6 +1,7 @@
 //! The rounded Gaussian: `round(S·Z)`, `Z` standard normal, drawn without error.
 #![doc = include_str!("rounded_gaussian.md")]
 
+use super::falling_run::longest_fall_is_even;
 use super::lazy_uniform::LazyUniform;
 use crate::units::NoiseScale;
 use rand_core::TryCryptoRng;
@@ -90,23 +91,9 @@ fn step_n6_sign<R: TryCryptoRng>(source: &mut R) -> Result<bool, R::Error> {
 }
 
 /// Algorithm H: true with probability `e^(-1/2)`.
-///
-/// Von Neumann: the longest run `1/2 > u1 > u2 > ... > un` has even length with this probability.
 #[inline]
 fn algorithm_h<R: TryCryptoRng>(source: &mut R) -> Result<bool, R::Error> {
-    let mut lower = LazyUniform::draw(source)?;
-    if !lower.is_below_half() {
-        return Ok(true);
-    }
-    let mut even = false;
-    loop {
-        let mut next = LazyUniform::draw(source)?;
-        if !next.is_below(&mut lower, source)? {
-            return Ok(even);
-        }
-        lower = next;
-        even = !even;
-    }
+    longest_fall_is_even(source, |number, _| Ok(number.is_below_half()))
 }
 
 /// Algorithm B: true with probability `e^(-x(2k+x)/(2k+2))`.

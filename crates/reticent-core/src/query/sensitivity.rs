@@ -1,15 +1,16 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
 use super::{
-    COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, QueryShape,
-    SLOPE_MAX, VoteRule,
+    COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map,
+    PARTY_STEPS, QueryShape, VoteRule,
 };
 use crate::adjacency::{Adjacency, Relation};
+use crate::ceil_sqrt::ceil_sqrt;
 use crate::encoding::LATTICE_NORM_MAX;
 use crate::units::{L1Sensitivity, MuSquared, SensitivitySquared};
 
-/// `(2048 · 32767)²`: the square of the longest slope times row.
-const SLOPE_ROW_SQUARE: u128 = (SLOPE_MAX as u128 * LATTICE_NORM_MAX as u128).pow(2);
+/// The square of the longest slope times row.
+const SLOPE_ROW_SQUARE: u128 = (GRADIENT_NORM_MAX as u128).pow(2);
 const COUNT_SQUARE: u128 = (COUNT_STEP as u128).pow(2);
 const NORM: u128 = LATTICE_NORM_MAX as u128;
 
@@ -334,10 +335,4 @@ impl QueryShape {
             Adjacency::Party | Adjacency::AddRemove | Adjacency::Replace => None,
         }
     }
-}
-
-/// The smallest integer whose square is at least `square`.
-fn ceil_sqrt(square: u128) -> u128 {
-    let root = square.isqrt();
-    if root * root < square { root + 1 } else { root }
 }
