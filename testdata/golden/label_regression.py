@@ -1,4 +1,4 @@
-"""Golden values of noise_aware_map.rs, optimal_covariance.rs and released_gradient.rs in crates/reticent-math/src.
+"""Golden values of noise_aware_map.rs, public_design/optimal_covariance.rs and released_gradient.rs in crates/reticent-math/src.
 pip install numpy scipy; python3 label_regression.py > label_regression.json"""
 import json
 import numpy as np

@@ -58,7 +58,7 @@ impl PlannedRelease {
     ///   discrete Laplace:   mu² = times · mu(B_1 / S)², mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon))
     ///   a minimum:          the same, plus the price of its linear term each time
     /// ```
-    /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; rows F2 and F6 of `docs/formulas.md`.
+    /// Source: Dong, Roth, Su 2022 (arXiv:1905.02383), Thm 2.7 and Cor 3.3; rows F2 and F8 of `docs/formulas.md`.
     #[must_use]
     pub fn price_up(&self, relation: &Relation) -> Option<MuSquared> {
         let one = match self.noise {

@@ -9,7 +9,6 @@ pub mod least_squares;
 pub mod logistic_newton;
 pub mod noise_aware_map;
 pub mod noisy_spectrum;
-pub mod optimal_covariance;
 pub mod public_design;
 pub mod quadratic_repair;
 pub mod released_gradient;

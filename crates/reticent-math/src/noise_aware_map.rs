@@ -799,7 +799,7 @@ pub(crate) mod golden {
             1 => (row % 7) as f64 / 6.0,
             _ => (row * row % 11) as f64 / 10.0,
         });
-        let longest = crate::optimal_covariance::longest_row(features.as_ref());
+        let longest = crate::public_design::longest_row(features.as_ref());
         let rows = &features * faer::Scale(1.0 / longest);
         Data { features, rows, longest }
     }

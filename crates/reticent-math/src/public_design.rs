@@ -269,16 +269,25 @@ fn sample(features: MatRef<'_, f64>) -> Result<Mat<f64>, DesignError> {
     Ok(sample)
 }
 
+/// Largest L2 norm of a row.
+#[must_use]
+pub fn longest_row(rows: MatRef<'_, f64>) -> f64 {
+    (0..rows.nrows()).map(|row| rows.row(row).norm_l2()).fold(0.0, f64::max)
+}
+
 /// Rounding makes a product slightly unsymmetric; the factorisations read one half.
 pub(crate) fn symmetric(matrix: &Mat<f64>) -> Mat<f64> {
     (matrix + matrix.transpose()) * faer::Scale(0.5)
 }
 
 #[cfg(test)]
+mod optimal_covariance;
+
+#[cfg(test)]
 mod tests {
+    use super::optimal_covariance::{optimal_covariance, prior_aware_metric};
     use super::*;
     use crate::noise_aware_map::{Prior, ResponseModel};
-    use crate::optimal_covariance::{longest_row, optimal_covariance, prior_aware_metric};
     use proptest::prelude::*;
 
     /// Correlated columns in [0, 1] after an intercept.

@@ -106,30 +106,6 @@ pub fn mu_down(epsilon: Epsilon, delta: Delta) -> Mu {
     Mu::new(mu * (1.0 - ROUND_TRIP_MARGIN)).expect("close to twice a positive delta or more, at most 1e150")
 }
 
-/// `mu` of the adaptive composition of GDP mechanisms, `sqrt(sum mu_i²)`, rounded up; for plans and reports.
-///
-/// The composition is exact (Dong, Roth and Su 2022, Corollary 3.3), and holds for adaptively chosen `mu_i` too as long
-/// as the sum is capped in advance (Smith and Thakurta 2022, arXiv:2210.17520). The ledger adds
-/// [`crate::units::MuSquared`] instead.
-/// Relative excess below `1e-15 (n + 4)` for `n` mechanisms. Edges: `None` for no mechanism, or past 1e150.
-#[must_use]
-pub fn compose_up(mus: impl IntoIterator<Item = Mu>) -> Option<Mu> {
-    // Squares of the smallest mus would underflow; the floor only raises the sum.
-    let squares = mus.into_iter().map(|mu| mu.get().max(1e-150)).map(|mu| (mu * mu).next_up());
-    let sum = squares.reduce(|sum, square| (sum + square).next_up())?;
-    Mu::new(sum.sqrt().next_up()).ok().filter(|mu| mu.get() <= MU_CEILING)
-}
-
-/// `rho` of zero-concentrated differential privacy that a mu-GDP mechanism satisfies, `mu²/2`, rounded up; for reports.
-///
-/// Source: Bun and Steinke 2016 (arXiv:1605.02065), Proposition 1.6, for the Gaussian mechanism, and for every mu-GDP
-/// mechanism because it is post-processing of one (Dong, Roth and Su 2022, Theorem 2.10).
-/// Edges: infinity above `mu` = 1.8e154.
-#[must_use]
-pub fn rho_up(mu: Mu) -> f64 {
-    (mu.get() * (0.5 * mu.get())).next_up()
-}
-
 /// `ln(M(t - h) - M(t + h))` for `h <= NEARLY_EQUAL (t + 1)`.
 ///
 /// ```text

@@ -20,8 +20,7 @@ use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{Map, ProductTarget, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
-use reticent_math::optimal_covariance::longest_row;
-use reticent_math::public_design::{self, Curvature};
+use reticent_math::public_design::{self, Curvature, longest_row};
 use reticent_math::released_gradient::{self, Descent};
 use reticent_math::{Mat, MatRef};
 

@@ -1,4 +1,5 @@
-//! The noise covariance of `A X^T y + noise` that makes the error of an unregularised estimate small, for public `X`.
+//! The noise covariance of `A X^T y + noise` that makes the error of an unregularised estimate small, for public `X`: the
+//! yardstick of the tests of [`super`].
 //!
 //! ```text
 //!   minimise tr(M Sigma)  subject to  x_i^T Sigma^-1 x_i <= 1 for every row,   Sigma = (A^T A)^-1
@@ -10,7 +11,8 @@
 use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef, Side};
 
-use crate::public_design::{DesignError, symmetric};
+use super::{DesignError, longest_row, symmetric};
+use crate::noise_aware_map::golden;
 
 /// The prior-aware metric `M = G F G`, `G = (F + kappa n diag(var x))^-1`, with the Fisher information `F = f X^T X`.
 ///
@@ -19,7 +21,7 @@ use crate::public_design::{DesignError, symmetric};
 ///
 /// # Errors
 /// [`DesignError`] when the features are empty or badly scaled.
-pub fn prior_aware_metric(features: MatRef<'_, f64>, loss: f64, kappa: f64) -> Result<Mat<f64>, DesignError> {
+pub(super) fn prior_aware_metric(features: MatRef<'_, f64>, loss: f64, kappa: f64) -> Result<Mat<f64>, DesignError> {
     let (rows, columns) = features.shape();
     if rows == 0 || columns == 0 {
         return Err(DesignError::Empty);
@@ -46,7 +48,7 @@ pub fn prior_aware_metric(features: MatRef<'_, f64>, loss: f64, kappa: f64) -> R
 ///
 /// # Errors
 /// [`DesignError`] when the features are empty, not finite or badly scaled.
-pub fn optimal_covariance(
+pub(super) fn optimal_covariance(
     features: MatRef<'_, f64>,
     metric: MatRef<'_, f64>,
     iterations: u32,
@@ -92,42 +94,30 @@ pub fn optimal_covariance(
     Ok(matrix * faer::Scale(1.0 / longest))
 }
 
-/// Largest L2 norm of a row.
-#[must_use]
-pub fn longest_row(rows: MatRef<'_, f64>) -> f64 {
-    (0..rows.nrows()).map(|row| rows.row(row).norm_l2()).fold(0.0, f64::max)
+#[test]
+fn reaches_the_optimum_that_the_dual_problem_gives() {
+    let data = golden::data();
+    let mut inverse = data.features.transpose() * &data.features * faer::Scale(0.25);
+    for (column, extra) in [0.1, 1.0, 2.0].into_iter().enumerate() {
+        inverse[(column, column)] += extra;
+    }
+    let metric = inverse.llt(Side::Lower).expect("positive").solve(Mat::<f64>::identity(3, 3));
+    let matrix = optimal_covariance(data.features.as_ref(), metric.as_ref(), 2000).expect("three columns");
+    assert!((longest_row((&data.features * matrix.transpose()).as_ref()) - 1.0).abs() < 1e-12);
+    let precision = matrix.transpose() * &matrix;
+    let noise = precision.llt(Side::Lower).expect("full rank").solve(&metric);
+    let trace: f64 = (0..3).map(|index| noise[(index, index)]).sum();
+    assert!((trace / golden::OPTIMAL_COVARIANCE_TRACE - 1.0).abs() < 1e-3, "{trace}");
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::noise_aware_map::golden;
-
-    #[test]
-    fn reaches_the_optimum_that_the_dual_problem_gives() {
-        let data = golden::data();
-        let mut inverse = data.features.transpose() * &data.features * faer::Scale(0.25);
-        for (column, extra) in [0.1, 1.0, 2.0].into_iter().enumerate() {
-            inverse[(column, column)] += extra;
-        }
-        let metric = inverse.llt(Side::Lower).expect("positive").solve(Mat::<f64>::identity(3, 3));
-        let matrix = optimal_covariance(data.features.as_ref(), metric.as_ref(), 2000).expect("three columns");
-        assert!((longest_row((&data.features * matrix.transpose()).as_ref()) - 1.0).abs() < 1e-12);
-        let precision = matrix.transpose() * &matrix;
-        let noise = precision.llt(Side::Lower).expect("full rank").solve(&metric);
-        let trace: f64 = (0..3).map(|index| noise[(index, index)]).sum();
-        assert!((trace / golden::OPTIMAL_COVARIANCE_TRACE - 1.0).abs() < 1e-3, "{trace}");
-    }
-
-    #[test]
-    fn a_rank_deficient_table_gives_fewer_outputs() {
-        let features = Mat::from_fn(30, 3, |row, column| match column {
-            0 => 1.0,
-            1 => f64::from(row % 2 == 0),
-            _ => f64::from(row % 2 == 1),
-        });
-        let metric = prior_aware_metric(features.as_ref(), 0.25, 0.3).expect("rows");
-        let matrix = optimal_covariance(features.as_ref(), metric.as_ref(), 100).expect("rows");
-        assert_eq!(matrix.nrows(), 2);
-    }
+#[test]
+fn a_rank_deficient_table_gives_fewer_outputs() {
+    let features = Mat::from_fn(30, 3, |row, column| match column {
+        0 => 1.0,
+        1 => f64::from(row % 2 == 0),
+        _ => f64::from(row % 2 == 1),
+    });
+    let metric = prior_aware_metric(features.as_ref(), 0.25, 0.3).expect("rows");
+    let matrix = optimal_covariance(features.as_ref(), metric.as_ref(), 100).expect("rows");
+    assert_eq!(matrix.nrows(), 2);
 }
