@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::ledger::{Account, affordable_epsilon_down, epsilon_of, six_decimals_down};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::units::{Delta, MuSquared};

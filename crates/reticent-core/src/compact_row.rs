@@ -8,7 +8,8 @@
 //! ```
 //! The same row, integer for integer: a block is wide only where the encoding leaves all its other columns zero.
 
-use crate::encoding::{CODE_MAX, Coding, Encoding, LATTICE_NORM_MAX, SlotKind, coarsen, shrink_to_norm};
+use crate::coding::{CODE_MAX, Coding, SlotKind};
+use crate::encoding::{Encoding, LATTICE_NORM_MAX, coarsen, shrink_to_norm};
 
 /// Fewest categories of a wide block: with fewer, a pass over all columns in order costs no more than one at random.
 pub const WIDE_BLOCK_CATEGORIES: usize = 64;

@@ -5,7 +5,8 @@
 //! neighbours or the block it is read in. (In a matrix product the position names the public row that the label belongs to.)
 //! Slopes are the same on every machine; log losses use the platform's `exp`.
 
-use crate::encoding::{CODE_MAX, LATTICE_NORM_MAX, LatticeRow, SlotKind, norm_square};
+use crate::coding::{CODE_MAX, SlotKind};
+use crate::encoding::{LATTICE_NORM_MAX, LatticeRow, norm_square};
 use crate::pass_weights::PassWeights;
 use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, scores};
 use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};

@@ -1,394 +1,24 @@
-//! How a parsed row becomes numbers: first a few 16-bit codes, then a vector of real columns, then a lattice row.
+//! What is made of a coded row: a vector of real columns, and from it a row of the lattice.
 //!
 //! ```text
-//! cells ──Coding──▶ codes (u16 a slot) ──Encoding──▶ lattice row (i16 a column, one step length a row)
-//!        by the schema                  by the schema and released values
+//! codes (u16 a slot) ──Encoding──▶ lattice row (i16 a column, one step length a row)
+//!                by the schema and released values
 //! ```
 //!
-//! Both maps are public and pure: what they make of a row depends on that row alone. Codes are kept because a method may
-//! encode the same rows again once it has bought a better centre or scale.
+//! The map is public and pure: what it makes of a row depends on that row alone.
 
 use serde::{Deserialize, Serialize};
 
+use crate::coding::{Coding, SlotKind};
 use crate::compact_row::{CompactLayout, truncated};
-use crate::listed_columns::ListedColumns;
-use crate::record::Cell;
-use crate::schema::{Feature, FeatureKind, OTHER, Schema};
-
-/// Largest code of a numeric slot: bounds `[low, high]` map onto `0..=CODE_MAX`.
-pub const CODE_MAX: u16 = 32_767;
 
 /// Largest magnitude of a lattice coordinate, and the bound on the L2 norm of a lattice row.
 ///
 /// `i16::MIN` is excluded: 32 products of a slope and a coordinate then fit an i32.
 pub const LATTICE_NORM_MAX: i16 = 32_767;
 
-/// What one encoded column means.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Column {
-    /// The constant 1.
-    Intercept,
-    /// `(x - low) / (high - low)` of a numeric feature.
-    Linear {
-        /// Position of the feature in the schema.
-        feature: usize,
-    },
-    /// The same of `symlog(x) = sign(x) ln(1 + |x|)`, with the bounds mapped likewise.
-    SymLog {
-        /// Position of the feature in the schema.
-        feature: usize,
-    },
-    /// 1 where a categorical feature has this category, else 0. Category 0 is the public "other", of a hashed feature a missing
-    /// value.
-    Category {
-        /// Position of the feature in the schema.
-        feature: usize,
-        /// Index of the category: 0 for "other", then in declared order.
-        category: u16,
-    },
-}
-
-/// `sign(x) ln(1 + |x|)`: a logarithm that is defined everywhere.
-#[must_use]
-pub fn symlog(x: f64) -> f64 {
-    x.signum() * x.abs().ln_1p()
-}
-
-/// One 16-bit code of a row.
-#[derive(Clone, Debug, PartialEq)]
-enum Slot {
-    /// `round(CODE_MAX (t(x) - t(low)) / (t(high) - t(low)))` with `t` the identity or symlog.
-    Numeric {
-        feature: usize,
-        log: bool,
-        low: f64,
-        span: f64,
-    },
-    Category {
-        feature: usize,
-        first_column: usize,
-        categories: usize,
-    },
-}
-
-/// What a slot of a row's codes holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlotKind {
-    /// `0..=CODE_MAX`, one column.
-    Numeric,
-    /// The index of a category, "other" first, out of this many; one column each.
-    Categories(usize),
-}
-
-/// How the code of a slot is made from its feature.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SlotMap {
-    /// [`number_code`] of the feature's number itself.
-    Linear {
-        /// Position of the feature in the schema.
-        feature: usize,
-        /// Lower bound.
-        low: f64,
-        /// Upper bound less lower bound.
-        span: f64,
-    },
-    /// Of the feature's number after [`symlog`].
-    SymLog {
-        /// Position of the feature in the schema.
-        feature: usize,
-    },
-    /// The index of the feature's category.
-    Category {
-        /// Position of the feature in the schema.
-        feature: usize,
-    },
-}
-
-impl SlotMap {
-    /// Position of the slot's feature in the schema.
-    #[must_use]
-    pub fn feature(self) -> usize {
-        match self {
-            Self::Linear { feature, .. } | Self::SymLog { feature } | Self::Category { feature } => feature,
-        }
-    }
-}
-
-/// `round(CODE_MAX (value - low) / span)`, never outside `0..=CODE_MAX`; 0 for a value that is not a number.
-#[inline]
-#[must_use]
-pub fn number_code(value: f64, low: f64, span: f64) -> u16 {
-    // `as` saturates, and a cell is finite and inside its bounds already.
-    ((value - low) / span * f64::from(CODE_MAX) + 0.5).clamp(0.0, f64::from(CODE_MAX)) as u16
-}
-
 /// Lattice steps that the coordinates of a coarse encoding are whole multiples of: they fit 8 bits.
 pub const COARSE_STEPS: i16 = 256;
-
-/// The schema's public map from cells to codes, and the meaning of every encoded column.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Coding {
-    slots: Vec<Slot>,
-    columns: Vec<Column>,
-    names: Vec<String>,
-    listed: Option<ListedColumns>,
-}
-
-impl Coding {
-    /// Derives codes and columns from the schema: the intercept first, then each feature in the schema's order, those that rows
-    /// list ([`Schema::nonzeros_max`]) after the others.
-    #[must_use]
-    pub fn of(schema: &Schema) -> Self {
-        let mut coding = Self {
-            slots: Vec::new(),
-            columns: vec![Column::Intercept],
-            names: vec!["(intercept)".to_owned()],
-            listed: None,
-        };
-        let most = schema.nonzeros_max();
-        let (listed, others): (Vec<_>, Vec<_>) = schema
-            .features()
-            .iter()
-            .enumerate()
-            .partition(|(_, declared)| most.is_some() && declared.kind.may_be_listed());
-        for (feature, declared) in others {
-            coding.append(feature, declared);
-        }
-        if let Some(most) = most {
-            let first_column = coding.columns.len();
-            let mut highs = Vec::with_capacity(listed.len());
-            for (feature, declared) in &listed {
-                let FeatureKind::Numeric { high, .. } = declared.kind else { unreachable!("numbers alone are listed") };
-                highs.push(high);
-                coding.columns.push(Column::Linear { feature: *feature });
-                coding.names.push(declared.name.clone());
-            }
-            let features: Vec<usize> = listed.into_iter().map(|(feature, _)| feature).collect();
-            let most = (most as usize).min(features.len());
-            coding.listed = Some(ListedColumns { first_column, features, highs, most });
-        }
-        coding
-    }
-
-    fn append(&mut self, feature: usize, declared: &Feature) {
-        match &declared.kind {
-            FeatureKind::Numeric { low, high, log, .. } => {
-                self.slots.push(Slot::Numeric { feature, log: false, low: *low, span: high - low });
-                self.columns.push(Column::Linear { feature });
-                self.names.push(declared.name.clone());
-                if *log {
-                    let (low, high) = (symlog(*low), symlog(*high));
-                    self.slots.push(Slot::Numeric { feature, log: true, low, span: high - low });
-                    self.columns.push(Column::SymLog { feature });
-                    self.names.push(format!("symlog({})", declared.name));
-                }
-            }
-            FeatureKind::Categorical { categories, .. } => {
-                let spellings = std::iter::once(OTHER).chain(categories.iter().map(String::as_str));
-                self.append_block(feature, spellings.map(|spelling| format!("{}={spelling}", declared.name)));
-            }
-            FeatureKind::Hashed { buckets } => {
-                let missing = std::iter::once(format!("{}=missing", declared.name));
-                let named = (1..=*buckets).map(|bucket| format!("{}=#{bucket}", declared.name));
-                self.append_block(feature, missing.chain(named));
-            }
-        }
-    }
-
-    /// One column a category.
-    fn append_block(&mut self, feature: usize, names: impl Iterator<Item = String>) {
-        let first_column = self.columns.len();
-        for (category, name) in names.enumerate() {
-            let category = u16::try_from(category).expect("a schema caps the categories of a feature");
-            self.columns.push(Column::Category { feature, category });
-            self.names.push(name);
-        }
-        self.slots.push(Slot::Category { feature, first_column, categories: self.columns.len() - first_column });
-    }
-
-    /// Number of slots, each of which has one code.
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Number of codes a row: one a slot, then those of the listed columns.
-    #[must_use]
-    pub fn codes(&self) -> usize {
-        self.slots.len() + self.listed.as_ref().map_or(0, ListedColumns::codes)
-    }
-
-    /// The columns that a row lists where they are not 0; none where every column has a slot.
-    #[must_use]
-    pub fn listed(&self) -> Option<&ListedColumns> {
-        self.listed.as_ref()
-    }
-
-    /// The codes of a row's slots, and those of its list.
-    #[inline(always)]
-    #[must_use]
-    pub fn slots_and_list<'a>(&self, codes: &'a [u16]) -> (&'a [u16], &'a [u16]) {
-        codes.split_at(self.slots.len())
-    }
-
-    /// Meaning of the encoded columns, the intercept first.
-    #[must_use]
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
-    }
-
-    /// Names of the encoded columns for a person, for example `workclass=Private`.
-    #[must_use]
-    pub fn column_names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// Whether each slot, in order, is numeric or has a number of categories.
-    pub fn slot_kinds(&self) -> impl Iterator<Item = SlotKind> {
-        self.slots.iter().map(|slot| match slot {
-            Slot::Numeric { .. } => SlotKind::Numeric,
-            Slot::Category { categories, .. } => SlotKind::Categories(*categories),
-        })
-    }
-
-    /// What [`crate::query::Map::Marginals`] asks of the codes of a row, in order: each slot, and as a number the size of its
-    /// list, where it has one.
-    pub fn marginal_kinds(&self) -> impl Iterator<Item = SlotKind> {
-        self.slot_kinds().chain(self.listed.iter().map(|_| SlotKind::Numeric))
-    }
-
-    /// How the code of each slot is made, in order.
-    pub fn slot_maps(&self) -> impl Iterator<Item = SlotMap> {
-        self.slots.iter().map(|slot| match slot {
-            Slot::Numeric { feature, log: false, low, span } => {
-                SlotMap::Linear { feature: *feature, low: *low, span: *span }
-            }
-            Slot::Numeric { feature, log: true, .. } => SlotMap::SymLog { feature: *feature },
-            Slot::Category { feature, .. } => SlotMap::Category { feature: *feature },
-        })
-    }
-
-    /// Codes one row. `cells` has one cell a feature in the schema's order, `codes` has [`Coding::codes`] places.
-    ///
-    /// # Panics
-    /// When the lengths do not fit, or a cell is of another kind than its feature: mistakes of the caller's code, not
-    /// of the data.
-    pub fn encode_cells(&self, cells: &[Cell], codes: &mut [u16]) {
-        assert_eq!(codes.len(), self.codes(), "one row of codes");
-        let (codes, list) = codes.split_at_mut(self.slots.len());
-        for (code, slot) in codes.iter_mut().zip(&self.slots) {
-            *code = slot.code(&cells[slot.feature()]);
-        }
-        if let Some(listed) = &self.listed {
-            let code = |(place, feature): (usize, &usize)| (place, listed.code(place, &cells[*feature]));
-            listed.write(listed.features.iter().enumerate().map(code), list);
-        }
-    }
-
-    /// The code of one slot, made of the cell of its feature.
-    ///
-    /// # Panics
-    /// When there is no such slot, or the cell is of another kind than the feature: mistakes of the caller's code.
-    #[must_use]
-    pub fn slot_code(&self, slot: usize, cell: &Cell) -> u16 {
-        self.slots[slot].code(cell)
-    }
-
-    /// Writes the columns of a row in the user's units: the intercept 1, numerics as they are (clamped into their bounds
-    /// by the schema already), their symlog, one 1 in each block. For scoring rows that their owner wants scored.
-    ///
-    /// # Panics
-    /// When the lengths do not fit.
-    pub fn raw_columns(&self, cells: &[Cell], columns: &mut [f64]) {
-        let first_listed = self.listed.as_ref().map_or(self.columns.len(), ListedColumns::first_column);
-        let (placed, listed_columns) = columns.split_at_mut(first_listed);
-        self.raw_placed_columns(cells, placed);
-        for (column, feature) in listed_columns.iter_mut().zip(self.listed.iter().flat_map(ListedColumns::features)) {
-            if let Cell::Number(value) = cells[*feature] {
-                *column = value;
-            }
-        }
-    }
-
-    /// The same without the columns that rows list.
-    ///
-    /// # Panics
-    /// When the lengths do not fit.
-    pub fn raw_placed_columns(&self, cells: &[Cell], columns: &mut [f64]) {
-        columns.fill(0.0);
-        columns[0] = 1.0;
-        let mut next_column = 1;
-        for slot in &self.slots {
-            match (slot, &cells[slot.feature()]) {
-                (Slot::Numeric { log, .. }, Cell::Number(value)) => {
-                    columns[next_column] = if *log { symlog(*value) } else { *value };
-                    next_column += 1;
-                }
-                (Slot::Category { first_column, categories, .. }, Cell::Category(category)) => {
-                    let category = *category as usize;
-                    columns[first_column + if category < *categories { category } else { 0 }] = 1.0;
-                    next_column += categories;
-                }
-                (Slot::Numeric { .. }, Cell::Category(_)) | (Slot::Category { .. }, Cell::Number(_)) => {
-                    unreachable!("a cell is made by the feature that it belongs to")
-                }
-            }
-        }
-    }
-
-    /// Writes the real columns of a coded row: the intercept 1, numerics in `[0, 1]`, one 1 in each block.
-    ///
-    /// # Panics
-    /// When the lengths do not fit.
-    pub fn expand(&self, codes: &[u16], columns: &mut [f64]) {
-        columns.fill(0.0);
-        columns[0] = 1.0;
-        let mut next_column = 1;
-        for (code, slot) in codes.iter().zip(&self.slots) {
-            match slot {
-                Slot::Numeric { .. } => {
-                    columns[next_column] = f64::from(*code) / f64::from(CODE_MAX);
-                    next_column += 1;
-                }
-                Slot::Category { first_column, categories, .. } => {
-                    columns[first_column + usize::from(*code)] = 1.0;
-                    next_column += categories;
-                }
-            }
-        }
-        if let Some(listed) = &self.listed {
-            for (column, code) in listed.numbers(&codes[self.slots.len()..]) {
-                // Added, as the places that a row does not use are those of the first column with a number of 0.
-                columns[column] += f64::from(code) / f64::from(CODE_MAX);
-            }
-        }
-    }
-}
-
-impl Slot {
-    #[inline]
-    fn code(&self, cell: &Cell) -> u16 {
-        match (self, cell) {
-            (Self::Numeric { log, low, span, .. }, Cell::Number(value)) => {
-                number_code(if *log { symlog(*value) } else { *value }, *low, *span)
-            }
-            (Self::Category { categories, .. }, Cell::Category(category)) => {
-                let category = *category as usize;
-                if category < *categories { category as u16 } else { 0 }
-            }
-            (Self::Numeric { .. }, Cell::Category(_)) | (Self::Category { .. }, Cell::Number(_)) => {
-                unreachable!("a cell is made by the feature that it belongs to")
-            }
-        }
-    }
-
-    fn feature(&self) -> usize {
-        match self {
-            Self::Numeric { feature, .. } | Self::Category { feature, .. } => *feature,
-        }
-    }
-}
 
 /// How the norm of an encoded row is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -427,7 +57,7 @@ impl Encoding {
     /// Columns as the schema makes them: centre 0, scale 1.
     #[must_use]
     pub fn plain(coding: Coding, norm: NormRule) -> Self {
-        let columns = coding.columns.len();
+        let columns = coding.columns().len();
         Self::new(coding, vec![0.0; columns], vec![1.0; columns], norm)
     }
 
@@ -437,8 +67,8 @@ impl Encoding {
     /// When centre or scale do not have one finite value a column, or a clip bound is not above 0.
     #[must_use]
     pub fn new(coding: Coding, centre: Vec<f64>, scale: Vec<f64>, norm: NormRule) -> Self {
-        assert_eq!(coding.columns.len(), centre.len(), "one centre a column");
-        assert_eq!(coding.columns.len(), scale.len(), "one scale a column");
+        assert_eq!(coding.columns().len(), centre.len(), "one centre a column");
+        assert_eq!(coding.columns().len(), scale.len(), "one scale a column");
         assert!(centre.iter().chain(&scale).all(|value| value.is_finite()), "public values are finite");
         if let NormRule::Clip(bound) = norm {
             assert!(bound.is_finite() && bound > 0.0, "a clip bound is above zero");
@@ -472,13 +102,13 @@ impl Encoding {
         };
         let mut total = value_square(0, 1.0);
         let mut column = 1;
-        for slot in &coding.slots {
+        for slot in coding.slot_kinds() {
             match slot {
-                Slot::Numeric { .. } => {
+                SlotKind::Numeric => {
                     total += value_square(column, 0.0).max(value_square(column, 1.0));
                     column += 1;
                 }
-                Slot::Category { categories, .. } => {
+                SlotKind::Categories(categories) => {
                     let block = column..column + categories;
                     let without: f64 = block.clone().map(|other| value_square(other, 0.0)).sum();
                     let largest = block
@@ -489,7 +119,7 @@ impl Encoding {
                 }
             }
         }
-        if let Some(listed) = &coding.listed {
+        if let Some(listed) = coding.listed() {
             let columns = column..column + listed.features.len();
             total += columns.clone().map(|column| value_square(column, 0.0)).sum::<f64>();
             let mut gains: Vec<f64> =

@@ -19,6 +19,7 @@ pub mod units;
 pub mod adjacency;
 pub mod schema;
 
+pub mod coding;
 pub mod compact_row;
 pub mod contribution;
 pub mod encoding;

@@ -7,7 +7,7 @@
 //! ```
 //! How many a row may list is public, and of a row with more the first count, in the order of the columns: no row can add more.
 
-use crate::encoding::{CODE_MAX, number_code};
+use crate::coding::{CODE_MAX, number_code};
 use crate::record::Cell;
 
 /// The columns that a row lists: public, from the schema. They come after all others.

@@ -354,7 +354,7 @@ pub fn softmax(dots: &[i128], probabilities: &mut [i64]) {
 mod tests {
     use super::*;
     use crate::adjacency::{PrivacyUnit, Relation};
-    use crate::encoding::Coding;
+    use crate::coding::Coding;
     use crate::ledger::PlannedRelease;
     use crate::schema::Schema;
     use crate::units::NoiseDistribution;

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::adjacency::PrivacyUnit;
-use crate::encoding::{Coding, Encoding, LATTICE_NORM_MAX, SlotKind};
+use crate::coding::{Coding, SlotKind};
+use crate::encoding::{Encoding, LATTICE_NORM_MAX};
 use crate::minimum::Minimum;
 use crate::pass_weights::PassWeights;
 use crate::public_matrix::PublicMatrix;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::label_query::WeightList;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::schema::Schema;

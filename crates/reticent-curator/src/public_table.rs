@@ -1,6 +1,6 @@
 //! Rows that their owner has explicitly declared public: for evaluation and for the non-private yardstick.
 
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 

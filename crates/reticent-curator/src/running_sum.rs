@@ -277,7 +277,8 @@ mod tests {
     use std::sync::Arc;
 
     use reticent_core::adjacency::PrivacyUnit;
-    use reticent_core::encoding::{Coding, Encoding, NormRule};
+    use reticent_core::coding::Coding;
+    use reticent_core::encoding::{Encoding, NormRule};
     use reticent_core::pass_weights::PassWeights;
     use reticent_core::query::QueryShape;
     use reticent_core::schema::Schema;

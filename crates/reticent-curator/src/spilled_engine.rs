@@ -115,7 +115,7 @@ pub fn check<'a>(
         coordinates = coordinates.max(u64::from(shape.coordinates()));
     }
     let threads = rayon::current_num_threads();
-    let coding = reticent_core::encoding::Coding::of(schema);
+    let coding = reticent_core::coding::Coding::of(schema);
     let lattice = row_bytes_max(&coding) * default_block_rows(&coding);
     // A block as it is read and as it is worked on, and the blocks that wait. A row of codes is never longer than its lattice row.
     let blocks = (2 * threads + READ_AHEAD) as u64 * 2 * lattice as u64;

@@ -1,7 +1,8 @@
 //! A block of lattice rows in memory, between its bytes in a scratch file and the kernel.
 
+use reticent_core::coding::Coding;
 use reticent_core::contribution::CodedLabel;
-use reticent_core::encoding::{Coding, Encoding};
+use reticent_core::encoding::Encoding;
 
 use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
 use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};

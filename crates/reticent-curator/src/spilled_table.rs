@@ -1,8 +1,8 @@
 //! A table in a scratch file as 16-bit codes: what is kept of the rows once they are read, when memory is not to hold them.
 
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::coding::Coding;
 use reticent_core::contribution::CodedLabel;
-use reticent_core::encoding::Coding;
 use reticent_core::schema::Schema;
 use thiserror::Error;
 

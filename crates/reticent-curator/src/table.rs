@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::coding::Coding;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
-use reticent_core::encoding::{Coding, LATTICE_NORM_MAX};
+use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::{Schema, TargetKind};
 

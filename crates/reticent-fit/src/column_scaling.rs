@@ -1,6 +1,7 @@
 //! Public maps from coded columns to columns of comparable size: from the schema's bounds, or from released marginals.
 
-use reticent_core::encoding::{Coding, Column, Encoding, NormRule, SlotKind};
+use reticent_core::coding::{Coding, Column, SlotKind};
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::schema::Schema;
 
 /// How much room a rare category or a narrow number is given: see [`from_marginals`].

@@ -103,7 +103,8 @@ impl GramRelease {
 #[cfg(test)]
 mod tests {
     use reticent_core::adjacency::PrivacyUnit;
-    use reticent_core::encoding::{Coding, NormRule};
+    use reticent_core::coding::Coding;
+    use reticent_core::encoding::NormRule;
     use reticent_core::schema::Schema;
 
     use super::*;

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use reticent_core::adjacency::Adjacency;
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::label_query::{LabelRelease, LabelReleaseError, NOT_PROTECTED, WeightList};
 use reticent_core::ledger::Request;
 use reticent_core::public_features::PublicFeatures;

@@ -10,7 +10,8 @@ pub mod output_perturbation;
 pub mod walr;
 
 use reticent_core::adjacency::Adjacency;
-use reticent_core::encoding::{Coding, Encoding};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::Encoding;
 use reticent_core::schema::{Schema, TargetKind};
 
 use crate::model::{MODEL_BYTES_MAX, Model, largest_file};

@@ -1,6 +1,7 @@
 //! A fitted model: coefficients in the user's units, with the certificate of what they reveal.
 
-use reticent_core::encoding::{Coding, Column, Encoding, symlog};
+use reticent_core::coding::{Coding, Column, symlog};
+use reticent_core::encoding::Encoding;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

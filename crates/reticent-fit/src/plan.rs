@@ -2,7 +2,7 @@
 
 use reticent_core::account::gdp;
 use reticent_core::adjacency::{Adjacency, Relation};
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::ledger::{PlannedRelease, Request};
 use reticent_core::query::{QueryError, QueryShape};
 use reticent_core::schema::{FeatureKind, Schema};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reticent_core::encoding::{Coding, Column, Encoding, NormRule};
+use reticent_core::coding::{Coding, Column};
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_math::lbfgs::LbfgsError;
 use reticent_math::least_squares::{self, Singular};

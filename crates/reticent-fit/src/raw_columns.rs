@@ -1,6 +1,6 @@
 //! The columns of a row in the user's units, for a model to score: all of them, or those that are not 0.
 
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::record::Cell;
 
 /// Columns of a row, the intercept first.

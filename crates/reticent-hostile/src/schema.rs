@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::record::{Cell, RawValue};
 use reticent_core::schema::{ENCODED_COLUMNS_MAX, FeatureKind, Schema};
 use reticent_core::units::{Delta, Epsilon};

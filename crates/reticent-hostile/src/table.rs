@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::coding::Coding;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
-use reticent_core::encoding::{Coding, LATTICE_NORM_MAX};
+use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::record::Label;
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_curator::draft::{DraftOptions, draft_schema};

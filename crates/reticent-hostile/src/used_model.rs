@@ -1,6 +1,7 @@
 //! What commands do with a model once it is read.
 
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::record::RawValue;
 use reticent_core::units::{Delta, Epsilon};

@@ -413,7 +413,8 @@ mod tests {
     use std::sync::Arc;
 
     use reticent_core::adjacency::PrivacyUnit;
-    use reticent_core::encoding::{Coding, LatticeRow, NormRule};
+    use reticent_core::coding::Coding;
+    use reticent_core::encoding::{LatticeRow, NormRule};
     use reticent_core::engine::EngineError;
     use reticent_core::pass_weights::PassWeights;
     use reticent_core::query::{Map, QueryShape};

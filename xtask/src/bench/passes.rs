@@ -4,7 +4,8 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use fastrand::Rng;
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::ledger::LedgerStore;
 use reticent_core::query::LOG_LOSS_CAP;
 use reticent_core::schema::Schema;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, StringArray};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::model::{Model, Task};
 use reticent_fit::raw_columns::RawColumns;

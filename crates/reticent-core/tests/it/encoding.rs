@@ -1,8 +1,9 @@
 //! Rows on the lattice: within the norm bound, never longer than the real row, the same alone or in company.
 
 use proptest::prelude::*;
+use reticent_core::coding::{CODE_MAX, Coding, SlotMap};
 use reticent_core::compact_row::CompactRowMut;
-use reticent_core::encoding::{COARSE_STEPS, CODE_MAX, Coding, Encoding, NormRule, SlotMap};
+use reticent_core::encoding::{COARSE_STEPS, Encoding, NormRule};
 use reticent_core::record::Cell;
 use reticent_testkit::generate::{self, GeneratedRow};
 

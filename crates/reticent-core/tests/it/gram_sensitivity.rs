@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::coding::Coding;
 use reticent_core::contribution::CodedLabel;
-use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;

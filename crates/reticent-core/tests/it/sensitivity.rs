@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::coding::{CODE_MAX, Coding};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, moments};
-use reticent_core::encoding::{CODE_MAX, Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery, VoteRule};

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
-use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::ledger::{LedgerStore, PlannedRelease, Request};
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};

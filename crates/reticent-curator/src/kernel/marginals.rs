@@ -1,7 +1,7 @@
 //! Class counts, category counts and two moments of every number, from the codes of rows.
 
+use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, class_of};
-use reticent_core::encoding::{CODE_MAX, Coding, SlotKind};
 use reticent_core::query::COUNT_STEP;
 
 /// Which places of the totals belong to which of a row's codes.

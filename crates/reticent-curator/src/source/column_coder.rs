@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use arrow::array::Array;
-use reticent_core::encoding::number_code;
+use reticent_core::coding::number_code;
 use reticent_core::record::RawValue;
 
 use super::RawRow;

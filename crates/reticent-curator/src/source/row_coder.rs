@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
+use reticent_core::coding::{Coding, SlotMap, number_code};
 use reticent_core::contribution::CodedLabel;
-use reticent_core::encoding::{Coding, SlotMap, number_code};
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue};
 use reticent_core::schema::{Schema, TargetKind};
 

@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::schema::Schema;
 use tempfile::NamedTempFile;
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
 use reticent_core::contribution::CodedLabel;
-use reticent_core::encoding::{CODE_MAX, Coding, Encoding, NormRule, SlotKind};
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Map, QueryShape, SumQuery};
 use reticent_core::schema::Schema;

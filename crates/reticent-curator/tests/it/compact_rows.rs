@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::coding::Coding;
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::contribution::UNUSABLE_LABEL;
-use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};

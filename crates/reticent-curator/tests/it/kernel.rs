@@ -1,8 +1,9 @@
 //! Every set of instructions that the machine has gives the integers of core's scalar reference, in the worst cases too.
 
 use proptest::prelude::*;
+use reticent_core::coding::Coding;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, class_of, class_scores, largest_slope, score};
-use reticent_core::encoding::{COARSE_STEPS, Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::encoding::{COARSE_STEPS, Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 use reticent_core::schema::Schema;

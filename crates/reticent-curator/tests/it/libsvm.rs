@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::source::{Need, SourceError, TableSource};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::coding::Coding;
 use reticent_core::contribution::UNUSABLE_LABEL;
-use reticent_core::encoding::{Coding, Encoding, LatticeRow, NormRule};
+use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;

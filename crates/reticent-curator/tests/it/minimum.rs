@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
 use reticent_core::query::{Map, QueryShape};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::coding::Coding;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::minimum::{Minimum, UnusableLabel};
 use reticent_core::pass_weights::PassWeights;

@@ -14,7 +14,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use reticent_core::adjacency::{PrivacyUnit, Relation};
-use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Map, ProductTarget, QueryShape};

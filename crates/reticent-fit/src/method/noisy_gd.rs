@@ -21,7 +21,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use reticent_core::adjacency::Adjacency;
-use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX};
 use reticent_core::schema::{Schema, TargetKind};

@@ -13,7 +13,8 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::encoding::{Coding, Column, Encoding, LATTICE_NORM_MAX, NormRule};
+use reticent_core::coding::{Coding, Column};
+use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::listed_columns::ListedColumns;
 use reticent_core::pass_weights::PassWeights;

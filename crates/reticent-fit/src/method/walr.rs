@@ -13,7 +13,8 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::encoding::{Coding, Encoding, LATTICE_NORM_MAX, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};

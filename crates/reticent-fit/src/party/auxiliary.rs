@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reticent_core::encoding::{Coding, Column, Encoding, NormRule};
+use reticent_core::coding::{Coding, Column};
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::MINIMUM_ROWS_MAX;
 use reticent_core::schema::Schema;

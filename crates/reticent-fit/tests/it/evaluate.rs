@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_fit::evaluate::{private, public};
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::seeded_session;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
 use reticent_fit::model::{Model, ModelError};

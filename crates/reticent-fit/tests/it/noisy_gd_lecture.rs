@@ -1,6 +1,6 @@
 //! The lecture's descent keeps the promise of its theorem, and asks for what the theorem needs.
 
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::memory_engine::MemoryEngine;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::Adjacency;
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::session::Session;
 use reticent_fit::evaluate::private;
 use reticent_testkit::raw_table::{self, Target, Unit};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use reticent_core::adjacency::Adjacency;
-use reticent_core::encoding::{Coding, Encoding, NormRule};
+use reticent_core::coding::Coding;
+use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;

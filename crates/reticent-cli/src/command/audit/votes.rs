@@ -1,6 +1,6 @@
 //! Neighbouring synthetic votes: one party votes one way or the other.
 
-use reticent_core::encoding::Coding;
+use reticent_core::coding::Coding;
 use reticent_core::query::VOTE_STEPS;
 use reticent_core::record::Cell;
 use reticent_core::schema::Schema;

@@ -3,8 +3,8 @@
 //! Every estimate is drawn toward a prior by `W(a) = a² / (a² + e²)`, with `a` the prior's standard deviation and `e` that of
 //! the noise: a released value that is all noise says nothing.
 
+use reticent_core::coding::{Coding, Column, SlotKind};
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
-use reticent_core::encoding::{Coding, Column, SlotKind};
 
 use crate::column_scaling::LIST_SQUARE;
 
