@@ -45,6 +45,9 @@ pub const PERTURBATION_BITS: u32 = 40;
 /// Binary digits after the point of an answer.
 pub const ANSWER_BITS: u32 = 36;
 
+const _: () =
+    assert!(SLOPE_BITS + ROW_BITS == L2_BITS + WEIGHT_BITS, "slope times row and ridge times weight have one unit");
+
 /// Shift that brings the linear term to the unit of gradients.
 pub const PERTURBATION_SHIFT: u32 = SLOPE_BITS + ROW_BITS - PERTURBATION_BITS;
 /// Shift that brings a weight to the unit of answers.
@@ -445,13 +448,6 @@ mod tests {
                 told(bound, &case["answer"][adjacency.to_string()]);
             }
         }
-    }
-
-    /// Gradients are in units of `2^-73`, linear terms of `2^-40`; weights of `2^-57`, answers of `2^-36`.
-    #[test]
-    fn shifts_bring_one_unit_to_the_other() {
-        assert_eq!((SLOPE_BITS + ROW_BITS, L2_BITS + WEIGHT_BITS), (73, 73));
-        assert_eq!((PERTURBATION_SHIFT, ANSWER_SHIFT), (33, 21));
     }
 
     /// Weights of the encoded columns are divided by the length of a row that counts as one of norm 1.

@@ -19,13 +19,3 @@ impl PublicFeatures {
         self.values.len() / self.columns
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_has_every_column() {
-        assert_eq!(PublicFeatures { columns: 3, values: vec![1.0; 12] }.rows(), 4);
-    }
-}

@@ -26,6 +26,8 @@ pub const SLOPE_MAX: i32 = 2048;
 /// `2048 · 32767`: the largest norm of a slope times a lattice row.
 pub const GRADIENT_NORM_MAX: u32 = SLOPE_MAX as u32 * LATTICE_NORM_MAX as u32;
 
+const _: () = assert!(ROWS_MAX_LIMIT as u128 * (GRADIENT_NORM_MAX as u128) < 1 << 63, "the longest sum fits 64 bits");
+
 /// Steps that one counted row adds: counts are kept on a fine lattice so that the noise scale can be fine too.
 pub const COUNT_STEP: i64 = 1 << 20;
 
@@ -672,8 +674,6 @@ mod tests {
         assert_eq!(build(0), Err(QueryError::RowsMax(0)));
         assert!(build(ROWS_MAX_LIMIT).is_ok());
         assert_eq!(build(ROWS_MAX_LIMIT + 1), Err(QueryError::RowsMax(ROWS_MAX_LIMIT + 1)));
-        let largest = ROWS_MAX_LIMIT as i128 * SLOPE_MAX as i128 * LATTICE_NORM_MAX as i128;
-        assert!(largest < i128::from(i64::MAX));
         assert_eq!(
             QueryShape::new(Map::ClassCount { classes: 1 }, PrivacyUnit::Row, 1),
             Err(QueryError::Classes(1)),
@@ -758,7 +758,6 @@ mod tests {
         let of_matrix = |map| SumQuery::of_matrix(shape(map), matrix.clone()).expect("within the bounds").sum_step();
         let steps = [of_matrix(PRODUCT), of_matrix(VECTORS), of_matrix(MINIMUM)];
         assert_eq!(steps, [1.0, 2f64.powi(-20), 2f64.powi(-24)]);
-        assert_eq!(VOTE_STEPS, 4096, "a vote is a number of 12 bits");
 
         let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
                       [features]\na = { bounds = [0, 1] }\n";

@@ -183,18 +183,30 @@ mod tests {
         largest_eigenvalue_bound(columns, values, trace)
     }
 
+    struct Case {
+        name: String,
+        columns: usize,
+        values: Vec<i32>,
+        least: u64,
+    }
+
+    fn cases() -> Vec<Case> {
+        let golden: serde_json::Value = serde_json::from_str(GOLDEN).expect("JSON");
+        let whole = |value: &serde_json::Value| value.as_i64().expect("a whole number");
+        let case = |case: &serde_json::Value| Case {
+            name: case["name"].to_string(),
+            columns: whole(&case["columns"]) as usize,
+            values: case["values"].as_array().expect("a list").iter().map(|value| whole(value) as i32).collect(),
+            least: case["least"].as_u64().expect("a number"),
+        };
+        golden["cases"].as_array().expect("a list").iter().map(case).collect()
+    }
+
     #[test]
     fn the_bound_is_above_the_exact_eigenvalue_and_close_to_it() {
-        let golden: serde_json::Value = serde_json::from_str(GOLDEN).expect("JSON");
-        let cases = golden["cases"].as_array().expect("a list");
-        assert!(cases.len() >= 20);
-        for case in cases {
-            let columns = case["columns"].as_u64().expect("a count") as usize;
-            let values: Vec<i32> =
-                case["values"].as_array().expect("a list").iter().map(|v| v.as_i64().expect("int") as i32).collect();
-            let least = case["least"].as_u64().expect("a number");
+        assert!(cases().len() >= 20);
+        for Case { name, columns, values, least } in cases() {
             let bound = bound(columns, &values);
-            let name = &case["name"];
             assert!(bound >= least, "{name}: {bound} does not bound {least}");
             assert!(bound as f64 <= least as f64 * (1.0 + 1e-6) + 5.0, "{name}: {bound} is loose against {least}");
         }
@@ -202,17 +214,12 @@ mod tests {
 
     #[test]
     fn a_number_below_the_eigenvalue_is_never_certified() {
-        let golden: serde_json::Value = serde_json::from_str(GOLDEN).expect("JSON");
-        for case in golden["cases"].as_array().expect("a list") {
-            let columns = case["columns"].as_u64().expect("a count") as usize;
-            let values: Vec<i32> =
-                case["values"].as_array().expect("a list").iter().map(|v| v.as_i64().expect("int") as i32).collect();
-            let least = case["least"].as_u64().expect("a number");
+        for Case { name, columns, values, least } in cases() {
             let gram: Vec<f64> = gram_of_columns(columns, &values).into_iter().map(|entry| entry as f64).collect();
             for shortfall in [1e-3, 1e-6, 1e-9, 1e-12, 1e-15, 0.0, -1e-15, -1e-14, -1e-12] {
                 let proposed = least as f64 * (1.0 - shortfall);
                 if let Some(bound) = certify(columns, &gram, proposed) {
-                    assert!(bound >= least, "{}: {bound} certified from {proposed}, {least} is exact", case["name"]);
+                    assert!(bound >= least, "{name}: {bound} certified from {proposed}, {least} is exact");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The checks: each compares a sample with a table of exact probabilities and names what it found wrong.
 
-use crate::golden::{CellTable, Cells, low_bits_limit};
+use crate::golden::{CellTable, Cells, low_bits_limit, tables};
+use reticent_core::units::NoiseScale;
 
 /// Draws of a sample in CI.
 pub(crate) const CI_COUNT: usize = 2_000_000;
@@ -70,8 +71,22 @@ pub(crate) fn failures(table: &CellTable, sample: &[i128]) -> Vec<(Failed, Strin
     failures
 }
 
+/// Panics unless a sampler's draws pass every check at each scale that there is a table for. Every scale adds its place in the list
+/// to the seed.
+pub(crate) fn assert_every_scale_fits(
+    sampler: &str,
+    draw: impl Fn(NoiseScale, u64, usize) -> Vec<i128>,
+    seed: u64,
+    count: usize,
+) {
+    for (table, seed) in tables(sampler).iter().zip(seed..) {
+        let scale = NoiseScale::new(table.scale).expect("in range");
+        assert_fits(table, &draw(scale, seed, count));
+    }
+}
+
 /// Panics unless the sample passes every check.
-pub(crate) fn assert_fits(table: &CellTable, sample: &[i128]) {
+fn assert_fits(table: &CellTable, sample: &[i128]) {
     let failures = failures(table, sample);
     assert!(failures.is_empty(), "scale {}, {} draws: {failures:?}", table.scale, sample.len());
 }
