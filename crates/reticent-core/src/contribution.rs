@@ -7,8 +7,9 @@
 
 use crate::coding::{CODE_MAX, SlotKind};
 use crate::encoding::{LATTICE_NORM_MAX, LatticeRow, norm_square};
+use crate::largest_place::largest_place;
 use crate::pass_weights::PassWeights;
-use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, scores};
+use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, outputs};
 use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};
 
 /// Label of a row as stored: a class index, or a number with the target's bounds mapped onto `-32767..=32767`, or
@@ -92,13 +93,13 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
         Map::CorrectCount { classes } => {
             let Some(class) = class_of(label, classes) else { return };
             let predicted =
-                if scores(classes) == 1 { usize::from(score(0) > 0.0) } else { largest_place(&all_scores()) };
+                if outputs(classes) == 1 { usize::from(score(0) > 0.0) } else { largest_place(&all_scores()) };
             totals[0] += i128::from(COUNT_STEP);
             totals[1] += i128::from(COUNT_STEP) * i128::from(predicted == class);
         }
         Map::ExcessHits { classes } => {
             let Some(class) = class_of(label, classes) else { return };
-            let outputs = scores(classes);
+            let outputs = outputs(classes);
             let rises: Vec<i64> = (0..outputs).map(|output| dots[outputs + output] - dots[output]).collect();
             let rising = if let [rise] = rises[..] { usize::from(rise > 0) } else { largest_place(&rises) };
             let scores = all_scores();
@@ -111,7 +112,7 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
         }
         Map::LogLoss { classes } => {
             let Some(class) = class_of(label, classes) else { return };
-            let loss = if scores(classes) == 1 {
+            let loss = if outputs(classes) == 1 {
                 let z = f64::from(score(0));
                 let margin = if class == 1 { z } else { -z };
                 // ln(1 + e^-margin), stable on both sides.
@@ -385,17 +386,6 @@ pub fn dot(weights: &[i16], features: &[i16]) -> i64 {
 #[inline]
 pub fn scale_score(dot: i64, weights: &PassWeights, row_step: f32) -> f32 {
     dot as f32 * (row_step * weights.step())
-}
-
-/// The first place of the largest score.
-fn largest_place<T: PartialOrd>(values: &[T]) -> usize {
-    let mut place = 0;
-    for (other, value) in values.iter().enumerate() {
-        if *value > values[place] {
-            place = other;
-        }
-    }
-    place
 }
 
 /// Probability of a class by its scores: of two classes one score, that of class 1.

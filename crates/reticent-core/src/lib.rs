@@ -24,6 +24,7 @@ pub mod compact_row;
 pub mod contribution;
 pub mod encoding;
 pub mod label_query;
+pub mod largest_place;
 pub mod listed_columns;
 pub mod minimum;
 pub mod pass_weights;

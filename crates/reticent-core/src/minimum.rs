@@ -29,7 +29,7 @@ use crate::account::objective::ObjectiveProfile;
 use crate::adjacency::Adjacency;
 use crate::ceil_sqrt::ceil_sqrt;
 use crate::encoding::{Encoding, NormRule};
-use crate::query::{Map, QueryError, QueryShape};
+use crate::query::{Map, QueryError, QueryShape, outputs};
 use crate::units::{Mu, MuSquared, NoiseScale};
 
 /// Binary digits after the point of a weight while the minimum is sought.
@@ -101,7 +101,7 @@ impl Minimum {
     /// Weights a column.
     #[must_use]
     pub const fn outputs(&self) -> u32 {
-        if self.classes == 2 { 1 } else { self.classes }
+        outputs(self.classes) as u32
     }
 
     pub(crate) fn coordinates(&self) -> u64 {

@@ -16,7 +16,7 @@ use crate::encoding::{Encoding, LATTICE_NORM_MAX};
 use crate::minimum::Minimum;
 use crate::pass_weights::PassWeights;
 use crate::public_matrix::PublicMatrix;
-use crate::schema::ROWS_MAX_LIMIT;
+use crate::schema::{ROWS_MAX_LIMIT, Schema};
 
 /// Steps of a slope: a derivative of the loss in `[-1, 1]` becomes an integer in `[-2048, 2048]`.
 ///
@@ -267,15 +267,15 @@ impl Map {
                 classes as usize * columns as usize
             }
             Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
-            Self::CorrectCount { classes } | Self::LogLoss { classes } => scores(classes) * encoded,
-            Self::ExcessHits { classes } => 2 * scores(classes) * encoded,
+            Self::CorrectCount { classes } | Self::LogLoss { classes } => outputs(classes) * encoded,
+            Self::ExcessHits { classes } => 2 * outputs(classes) * encoded,
         }
     }
 }
 
 /// Linear scores of a model: one for two classes, else one a class.
 #[must_use]
-pub const fn scores(classes: u32) -> usize {
+pub const fn outputs(classes: u32) -> usize {
     if classes <= 2 { 1 } else { classes as usize }
 }
 
@@ -337,6 +337,15 @@ impl QueryShape {
             return Err(QueryError::Coordinates(coordinates));
         }
         Ok(Self { map, unit, rows_max })
+    }
+
+    /// A query of a table: unit and largest number of rows are those of its schema.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_schema(map: Map, schema: &Schema) -> Result<Self, QueryError> {
+        let privacy = schema.privacy();
+        Self::new(map, privacy.unit.clone(), privacy.rows_max)
     }
 
     /// What is added up.
@@ -761,7 +770,10 @@ mod tests {
 
         let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
                       [features]\na = { bounds = [0, 1] }\n";
-        let coding = Coding::of(&crate::schema::Schema::from_text(schema).expect("legal"));
+        let schema = Schema::from_text(schema).expect("legal");
+        let planned = QueryShape::of_schema(Map::SquaredError, &schema);
+        assert_eq!(planned, QueryShape::new(Map::SquaredError, PrivacyUnit::Row, schema.privacy().rows_max));
+        let coding = Coding::of(&schema);
         // Rows within norm 3: one lattice step is 3 / 32767, and a slope has 2048 steps.
         let encoding = Arc::new(Encoding::plain(coding, crate::encoding::NormRule::Clip(3.0)));
         let of_table = |map: Map| {

@@ -2,7 +2,7 @@
 
 use reticent_core::compact_row::CompactLayout;
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot, product_label};
-use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, scores};
+use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, outputs};
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{
@@ -58,8 +58,8 @@ impl<'a> RunningSum<'a> {
                 self.add_gram(target, [diagonal, off_diagonal, cross, square], block);
             }
             Map::ScoreHistogram { .. } | Map::SquaredError => self.add_scored(1, block),
-            Map::CorrectCount { classes } | Map::LogLoss { classes } => self.add_scored(scores(classes), block),
-            Map::ExcessHits { classes } => self.add_scored(2 * scores(classes), block),
+            Map::CorrectCount { classes } | Map::LogLoss { classes } => self.add_scored(outputs(classes), block),
+            Map::ExcessHits { classes } => self.add_scored(2 * outputs(classes), block),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::MatrixProduct { .. }

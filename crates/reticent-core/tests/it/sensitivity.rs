@@ -53,7 +53,7 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         let scores = if plain {
             0
         } else if let Map::ExcessHits { classes } = map {
-            2 * reticent_core::query::scores(classes)
+            2 * reticent_core::query::outputs(classes)
         } else if three {
             3
         } else {

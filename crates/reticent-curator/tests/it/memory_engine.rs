@@ -35,7 +35,7 @@ pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQ
     let scores = if plain {
         0
     } else if let Map::ExcessHits { classes } = map {
-        2 * reticent_core::query::scores(classes)
+        2 * reticent_core::query::outputs(classes)
     } else if three {
         3
     } else {
