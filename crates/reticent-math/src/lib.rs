@@ -1,19 +1,33 @@
 //! Public numerics: nothing here knows of privacy, and nothing private may be passed in without having been
 //! released, except by `reticent-curator`, which answers for what it makes of the result.
+//!
+//! ```text
+//!   a released Gram matrix        noisy_spectrum ─▶ gram_regression,  quadratic_repair
+//!   a released linear statistic   whitening, public_design ─▶ (asked) ─▶ noise_aware_map, released_gradient
+//!   votes on public rows          soft_label_regression
+//!   no noise: yardsticks          least_squares, logistic_newton, softmax_regression
+//!   repeated fits, in an audit    discriminant
+//!   beneath all of them           lbfgs, fixed_sequence
+//! ```
 
-pub mod discriminant;
-pub mod fixed_sequence;
+pub mod noisy_spectrum;
 pub mod gram_regression;
-pub mod lbfgs;
+pub mod quadratic_repair;
+
+pub mod whitening;
+pub mod public_design;
+pub mod noise_aware_map;
+pub mod released_gradient;
+
+pub mod soft_label_regression;
+
 pub mod least_squares;
 pub mod logistic_newton;
-pub mod noise_aware_map;
-pub mod noisy_spectrum;
-pub mod public_design;
-pub mod quadratic_repair;
-pub mod released_gradient;
-pub mod soft_label_regression;
 pub mod softmax_regression;
-pub mod whitening;
+
+pub mod discriminant;
+
+pub mod lbfgs;
+pub mod fixed_sequence;
 
 pub use faer::{Mat, MatRef, Scale};
