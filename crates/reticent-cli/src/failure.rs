@@ -115,9 +115,10 @@ impl From<SessionError> for Failure {
             SessionError::Ledger(error) => error.into(),
             SessionError::Engine(error @ EngineError(_)) => Self::InputOutput(error.to_string()),
             SessionError::Entropy(error) => Self::InputOutput(error.to_string()),
-            error @ (SessionError::WrongGrant { .. } | SessionError::WrongUnit { .. } | SessionError::ForeignGrant) => {
-                Self::Usage(error.to_string())
-            }
+            error @ (SessionError::WrongGrant { .. }
+            | SessionError::WrongUnit { .. }
+            | SessionError::WrongPlan { .. }
+            | SessionError::ForeignGrant) => Self::Usage(error.to_string()),
         }
     }
 }

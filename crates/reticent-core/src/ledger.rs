@@ -261,7 +261,7 @@ pub enum Refusal {
     NothingPromised,
 }
 
-/// A charge that could not be made: nothing was spent.
+/// A charge that could not be made: nothing was granted. Whether an entry stands all the same is in the message.
 #[derive(Debug, Error)]
 pub enum LedgerError {
     /// The promises do not allow it.

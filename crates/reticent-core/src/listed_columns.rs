@@ -25,8 +25,8 @@ pub struct ListedColumns {
 /// Codes of one listed number.
 const PLACE_CODES: usize = 3;
 
-/// Logarithms to base 2 of the sum of squares of a row's codes, from which on and over which sizes are told apart: rows shorter
-/// than 1/181 of one full number count as rows of that length.
+/// Row sizes are told apart by log2 of the sum of squared codes, from `SIZE_FLOOR` over a range of `SIZE_SPAN`; smaller rows count as
+/// `SIZE_FLOOR`, the size of 1/181 of one full number.
 const SIZE_FLOOR: f64 = 15.0;
 const SIZE_SPAN: f64 = 32.0;
 

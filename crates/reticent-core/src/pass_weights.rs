@@ -72,8 +72,8 @@ impl PassWeights {
         self.step
     }
 
-    /// The share of the largest norm that softmax probabilities minus an indicator can have, from which on
-    /// [bounded slopes](crate::slope::bounded_softmax_slopes) have length 1: 1 unless set. Other queries do not look at it.
+    /// Softmax slopes at least this long, as a share of the longest that the same scores have with any class, are scaled to
+    /// length 1; shorter ones in proportion. 1 unless set. [Bounded slopes](crate::slope::bounded_softmax_slopes) alone look at it.
     #[must_use]
     pub fn saturation(&self) -> f32 {
         self.saturation

@@ -42,7 +42,8 @@ pub struct Grant {
 /// A release that did not happen.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// The ledger refused or could not be written: nothing was spent.
+    /// The ledger refused, or its file could not be written: nothing was granted. Whether an entry stands all the same is in the
+    /// message.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The rows could not be read: what was charged stays charged.
@@ -67,6 +68,16 @@ pub enum SessionError {
     WrongUnit {
         /// Unit of the engine.
         read: PrivacyUnit,
+        /// Unit of the claim.
+        claimed: PrivacyUnit,
+    },
+    /// A planned release is about another unit than the claim: a mistake in a method's code.
+    #[error(
+        "a release was planned for privacy unit {planned}, and the claim is about {claimed}; plan it with the schema of the rows"
+    )]
+    WrongPlan {
+        /// Unit of the planned release.
+        planned: PrivacyUnit,
         /// Unit of the claim.
         claimed: PrivacyUnit,
     },
@@ -126,11 +137,12 @@ impl<'a> Session<'a> {
     /// The charge is on disk when this returns: a crash from here on counts as spent.
     ///
     /// # Errors
-    /// [`SessionError::Ledger`]: refused or not written; nothing was spent.
+    /// [`SessionError`]; nothing was granted then. Whether an entry stands all the same is in the message of
+    /// [`SessionError::Ledger`].
     pub fn pay(&mut self, request: &Request) -> Result<Vec<Grant>, SessionError> {
         if let Some(other) = request.releases.iter().find(|release| release.shape.unit() != &self.claimed.unit) {
-            let (read, claimed) = (self.claimed.unit.clone(), other.shape.unit().clone());
-            return Err(SessionError::WrongUnit { read, claimed });
+            let (planned, claimed) = (other.shape.unit().clone(), self.claimed.unit.clone());
+            return Err(SessionError::WrongPlan { planned, claimed });
         }
         self.ledger.charge(request)?;
         let session = self.number;

@@ -104,7 +104,8 @@ pub const MU_SQUARED_FRACTION_BITS: u32 = 96;
 impl MuSquared {
     /// Nothing spent.
     pub const ZERO: Self = Self(0);
-    /// The largest representable value; stands for "no limit" in no place of this crate.
+    /// The largest representable value. A limit that a price is compared with may stop here, as no price is above it; where there is
+    /// no limit at all there is no value.
     pub const MAX: Self = Self(u128::MAX);
 
     /// Makes a value from its number of `2^-96` steps.

@@ -13,7 +13,7 @@ use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, QueryShape, SumQuery};
 use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::PartialSum;
-use reticent_core::units::{NoiseDistribution, NoiseScale};
+use reticent_core::units::{MuSquared, NoiseDistribution, NoiseScale};
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
@@ -190,6 +190,20 @@ fn a_session_needs_a_promise_and_matching_rows() {
     let relation = Relation { unit: grouped, adjacency: Adjacency::AddRemove };
     let mut ledger = MemoryLedger::promising(relation.clone(), None);
     assert!(matches!(Session::open(&engine, &mut ledger, relation), Err(SessionError::WrongUnit { .. })));
+}
+
+#[test]
+fn a_release_that_is_planned_for_another_unit_is_not_paid() {
+    let engine = Rows(5, PrivacyUnit::Row);
+    let mut ledger = MemoryLedger::promising(add_remove(), None);
+    let grouped = PrivacyUnit::Column { column: "id".to_owned(), rows_max: 2 };
+    let shape = QueryShape::new(Map::ClassCount { classes: 2 }, grouped.clone(), 1000).expect("small");
+    let mut session = Session::open(&engine, &mut ledger, add_remove()).expect("opens");
+    let error = session.pay(&request(vec![PlannedRelease { shape, ..count(2).1 }])).err().expect("another unit");
+    let SessionError::WrongPlan { planned, claimed } = error else { panic!("{error}") };
+    assert_eq!((planned, claimed), (grouped, PrivacyUnit::Row));
+    drop(session);
+    assert_eq!(ledger.account().expect("in memory").spent[&add_remove()], MuSquared::ZERO);
 }
 
 #[test]
