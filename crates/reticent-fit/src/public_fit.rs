@@ -15,7 +15,7 @@ use crate::method::outputs;
 use crate::model::{Model, transformed_bounds};
 use crate::prepared_fit::Fitted;
 
-/// Ridge on the summed loss, in unit-scaled columns: makes collinear one-hot columns unique, too little to matter otherwise.
+/// Ridge on the summed loss, of numbers in columns of variance 1: makes collinear one-hot columns unique, too little to matter otherwise.
 const RIDGE: f64 = 0.001;
 /// Least ridge of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
 const START_RIDGE: f64 = 1.0;
@@ -52,9 +52,16 @@ pub enum PublicFitError {
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
 pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
-    let table = UnitTable::of(schema, rows)?;
-    let encoding = Encoding::plain(Coding::of(schema), NormRule::OwnNorm);
-    fit_encoded(schema, encoding, table, RIDGE)
+    let mut table = UnitTable::of(schema, rows)?;
+    let coding = Coding::of(schema);
+    // Under wide bounds numbers vary little, their weights are large, and the smallest ridge would hold them back. A rare category keeps
+    // its scale: the ridge alone bounds its weight.
+    let is_number = |column: usize| match coding.columns()[column] {
+        Column::Linear { .. } | Column::SymLog { .. } => true,
+        Column::Intercept | Column::Category { .. } => false,
+    };
+    let (centre, scale) = table.standardise(is_number);
+    fit_encoded(schema, Encoding::new(coding, centre, scale, NormRule::OwnNorm), table, RIDGE)
 }
 
 /// The same as a start for a private fit: every column centred and scaled by its public mean and standard deviation, with
@@ -66,18 +73,9 @@ pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) ->
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
 pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
     let mut table = UnitTable::of(schema, rows)?;
-    let (mut centre, mut scale) = (vec![0.0; table.columns], vec![1.0; table.columns]);
+    let (centre, mut scale) = table.standardise(|column| column > 0);
     scale[0] = INTERCEPT_SCALE;
-    for column in 1..table.columns {
-        let (mean, deviation) = table.moments(column);
-        centre[column] = mean;
-        scale[column] = if deviation > CONSTANT { 1.0 / deviation } else { 1.0 };
-    }
-    for row in table.values.chunks_exact_mut(table.columns) {
-        for ((value, centre), scale) in row.iter_mut().zip(&centre).zip(&scale) {
-            *value = scale * (*value - centre);
-        }
-    }
+    table.values.iter_mut().step_by(table.columns).for_each(|one| *one *= INTERCEPT_SCALE);
     let encoding = Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm);
     let ridge = START_RIDGE.max(table.columns as f64 / START_SCORE_VARIANCE);
     fit_encoded(schema, encoding, table, ridge)
@@ -145,6 +143,23 @@ impl UnitTable {
         if table.labels.is_empty() { Err(PublicFitError::NoRows) } else { Ok(table) }
     }
 
+    /// Centres and scales these columns to mean 0 and standard deviation 1; constant ones keep their scale. Gives what was subtracted from
+    /// each column, and what it was multiplied by then.
+    fn standardise(&mut self, is_chosen: impl Fn(usize) -> bool) -> (Vec<f64>, Vec<f64>) {
+        let (mut centre, mut scale) = (vec![0.0; self.columns], vec![1.0; self.columns]);
+        for column in (0..self.columns).filter(|column| is_chosen(*column)) {
+            let (mean, deviation) = self.moments(column);
+            centre[column] = mean;
+            scale[column] = if deviation > CONSTANT { 1.0 / deviation } else { 1.0 };
+        }
+        for row in self.values.chunks_exact_mut(self.columns) {
+            for ((value, centre), scale) in row.iter_mut().zip(&centre).zip(&scale) {
+                *value = scale * (*value - centre);
+            }
+        }
+        (centre, scale)
+    }
+
     /// Mean and standard deviation of a column.
     fn moments(&self, column: usize) -> (f64, f64) {
         let of_column = || self.values.chunks_exact(self.columns).map(|row| row[column]);
@@ -157,6 +172,26 @@ impl UnitTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bounds a thousand times too wide do not change what is fitted.
+    #[test]
+    fn the_optimum_does_not_depend_on_the_bounds() {
+        let label = |row: usize| f64::from(u8::from((row * row) % 11 < 3 + row % 5));
+        let rows: Vec<[f64; 2]> = (0..400).map(|row| [1.0, (row % 7) as f64 / 7.0 + 2.0 * label(row)]).collect();
+        let coefficients = |bounds: &str| -> Vec<f64> {
+            let schema = Schema::from_text(&format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                 [features]\na = {{ bounds = {bounds}, log = false }}\n"
+            ));
+            let rows = rows.iter().enumerate().map(|(row, values)| (&values[..], label((row * 3) % 400)));
+            let model = fit(&schema.expect("legal"), rows).expect("a minimum");
+            model.outputs[0].coefficients.iter().map(|column| column.coefficient).collect()
+        };
+        let (narrow, wide) = (coefficients("[0, 3]"), coefficients("[-3000, 3000]"));
+        for (narrow, wide) in narrow.iter().zip(&wide) {
+            assert!((narrow - wide).abs() < 1e-3 * (1.0 + narrow.abs()), "{narrow} {wide}");
+        }
+    }
 
     #[test]
     fn many_columns_are_fitted_as_few_are() {

@@ -48,10 +48,12 @@ const MEMORY: f64 = 6.0;
 /// than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const SIDE_PARTS: u32 = 20;
-/// Parts on top for the counts of two classes and for the check, where little signal is expected: see [`weakness`].
+/// Parts on top for the counts and for the check, where little signal is expected: see [`weakness`].
 const WEAK_PARTS: (f64, f64) = (40.0, 20.0);
-/// Signal `n mu` at which half of [`WEAK_PARTS`] is given, and the number of rows that stands for an undeclared one.
+/// Signal `n mu` at which half of [`WEAK_PARTS`] is given: of two classes, and for each of more, as each has a rate that must be known; and
+/// the number of rows that stands for an undeclared one.
 const WEAK_SIGNAL: f64 = 180.0;
+const WEAK_SIGNAL_A_CLASS: f64 = 45.0;
 const USUAL_ROWS: f64 = 36_000.0;
 /// Fewest and most passes, unless asked otherwise, and passes a unit of mu in between: with much budget the time rule asks for
 /// more time than 100 steps of the largest stable size take.
@@ -210,7 +212,7 @@ impl Checked {
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
-    let weak = weakness(schema, claim.mu);
+    let weak = weakness(schema, checked.classes, claim.mu);
     let mut left = claim.mu_squared;
     let mut once = |purpose, map, parts: u32, weak_parts: f64| {
         let parts = parts + (weak * weak_parts).round() as u32;
@@ -219,14 +221,13 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
         plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation)
     };
 
-    let (check_parts, weak_counts) =
-        if checked.classes == 2 { (SIDE_PARTS, WEAK_PARTS.0) } else { (SIDE_PARTS / 2, 0.0) };
+    let check_parts = if checked.classes == 2 { SIDE_PARTS } else { SIDE_PARTS / 2 };
     // The table counts classes once more, which a start that was handed in has no use for.
     let check = match (checked.classes, request.init) {
         (2, None) => Map::ScoreHistogram { buckets: 2 },
         (classes, _) => Map::ExcessHits { classes },
     };
-    let counts = once("class counts", Map::ClassCount { classes: checked.classes }, SIDE_PARTS, weak_counts)?;
+    let counts = once("class counts", Map::ClassCount { classes: checked.classes }, SIDE_PARTS, WEAK_PARTS.0)?;
     let marginals = once("marginals", checked.marginals_map(), SIDE_PARTS, 0.0)?;
     let check = once("signal check", check, check_parts, WEAK_PARTS.1)?;
     let gradients =
@@ -247,11 +248,12 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
 
 /// Between 0 and 1: how little a budget is for the rows that are declared, or for a usual number of them.
 ///
-/// With `n mu` below 180 or so the base rate itself is not well known, and the check decides more than the descent: with two classes both
-/// get more of the budget, with more of them the check does.
-fn weakness(schema: &Schema, mu: f64) -> f64 {
+/// With `n mu` below 180 or so the base rates themselves are not well known, and the check decides more than the descent: both get more of
+/// the budget.
+fn weakness(schema: &Schema, classes: u32, mu: f64) -> f64 {
     let rows = schema.privacy().rows.map_or(USUAL_ROWS, |rows| rows as f64);
-    1.0 / (1.0 + (rows * mu / WEAK_SIGNAL).powi(2))
+    let half = if classes == 2 { WEAK_SIGNAL } else { WEAK_SIGNAL_A_CLASS * f64::from(classes) };
+    1.0 / (1.0 + (rows * mu / half).powi(2))
 }
 
 /// What one lattice unit of a gradient sum is worth when the largest contribution of a row is 1.
@@ -594,8 +596,9 @@ mod tests {
             Schema::from_text(&text).expect("legal")
         };
         let schema = |rows: &str| of_classes(rows, "1, 2");
-        assert!((weakness(&schema("rows = 3000"), 0.06) - 0.5).abs() < 1e-12, "n mu = 180");
-        assert!((weakness(&schema(""), 0.0025) - 0.8).abs() < 1e-12, "36,000 rows: n mu = 90");
+        assert!((weakness(&schema("rows = 3000"), 2, 0.06) - 0.5).abs() < 1e-12, "n mu = 180");
+        assert!((weakness(&schema("rows = 3000"), 8, 0.12) - 0.5).abs() < 1e-12, "n mu = 360");
+        assert!((weakness(&schema(""), 2, 0.0025) - 0.8).abs() < 1e-12, "36,000 rows: n mu = 90");
         let shares = |epsilon: f64, schema: &Schema| -> Vec<f64> {
             use reticent_core::units::{Delta, Epsilon};
             let claim = crate::plan::PrivacyClaim::new(
@@ -617,7 +620,7 @@ mod tests {
             (shares(3.0, &schema("rows = 1000000")), [0.05, 0.05, 0.85, 0.05]),
             (shares(0.001, &schema("rows = 100")), [0.15, 0.05, 0.7, 0.1]),
             (shares(3.0, &of_classes("rows = 1000000", "1, 2, 3")), [0.05, 0.05, 0.875, 0.025]),
-            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), [0.05, 0.05, 0.825, 0.075]),
+            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), [0.15, 0.05, 0.725, 0.075]),
         ] {
             assert!(found.iter().sum::<f64>() <= 1.0);
             assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 2e-4), "{found:?}");
