@@ -43,6 +43,15 @@ impl Target {
         };
         texts(usual, rare)
     }
+
+    /// Whether one of these labels can be used.
+    fn is_usable(self, label: &str) -> bool {
+        match self {
+            Self::TwoClasses => ["no", "yes"].contains(&label),
+            Self::ThreeClasses => ["a", "b", "c"].contains(&label),
+            Self::Number => !["NaN", "", "x"].contains(&label),
+        }
+    }
 }
 
 /// Row or column as the unit of protection.
@@ -169,7 +178,10 @@ pub fn pairs(target: Target, relation: &Relation) -> BoxedStrategy<RawPair> {
                 Adjacency::AddRemove => others.clone(),
                 Adjacency::Replace => with(&other),
                 Adjacency::Label => {
+                    // Which rows have a usable label is public.
                     let relabel = |((row, place), label): (&(RawRow, prop::sample::Index), &String)| {
+                        let is_changed = target.is_usable(&row.label) == target.is_usable(label);
+                        let label = if is_changed { label } else { &row.label };
                         (RawRow { label: label.clone(), ..row.clone() }, *place)
                     };
                     with(&one.iter().zip(&labels).map(relabel).collect::<Vec<_>>())

@@ -108,7 +108,12 @@ impl Kept {
         let by_row = schema.relation().unit == reticent_core::adjacency::PrivacyUnit::Row;
         let mut seen: Vec<Option<Vec<u8>>> = Vec::new();
         let mut codes = Vec::new();
+        // Under label adjacency it is public which rows have a usable label.
+        let only_labelled = schema.privacy().adjacency == reticent_core::adjacency::Adjacency::Label;
         let mut keep = |row: reticent_curator::source::Row<'_>| {
+            if only_labelled && matches!(row.label, Label::Unusable) {
+                return;
+            }
             let key = row.unit.map(<[u8]>::to_vec);
             if !by_row && seen.iter().filter(|other| **other == key).count() >= cap {
                 return;
