@@ -15,7 +15,7 @@ use crate::method::outputs;
 use crate::model::{Model, transformed_bounds};
 use crate::prepared_fit::Fitted;
 
-/// Ridge on the summed loss, of numbers in columns of variance 1: makes collinear one-hot columns unique, too little to matter otherwise.
+/// Ridge on the summed loss, in columns of values from 0 to 1: makes collinear one-hot columns unique, too little to matter otherwise.
 const RIDGE: f64 = 0.001;
 /// Least ridge of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
 const START_RIDGE: f64 = 1.0;
@@ -54,13 +54,11 @@ pub enum PublicFitError {
 pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
     let mut table = UnitTable::of(schema, rows)?;
     let coding = Coding::of(schema);
-    // Under wide bounds numbers vary little, their weights are large, and the smallest ridge would hold them back. A rare category keeps
-    // its scale: the ridge alone bounds its weight.
-    let is_number = |column: usize| match coding.columns()[column] {
-        Column::Linear { .. } | Column::SymLog { .. } => true,
-        Column::Intercept | Column::Category { .. } => false,
-    };
-    let (centre, scale) = table.standardise(is_number);
+    // Under wide bounds numbers vary little, their weights are large, and the smallest ridge would hold them back.
+    let (centre, scale) = table.rescale(|table, column| match coding.columns()[column] {
+        Column::Linear { .. } | Column::SymLog { .. } => table.range(column),
+        Column::Intercept | Column::Category { .. } => (0.0, 1.0),
+    });
     fit_encoded(schema, Encoding::new(coding, centre, scale, NormRule::OwnNorm), table, RIDGE)
 }
 
@@ -73,7 +71,8 @@ pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) ->
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
 pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
     let mut table = UnitTable::of(schema, rows)?;
-    let (centre, mut scale) = table.standardise(|column| column > 0);
+    let (centre, mut scale) =
+        table.rescale(|table, column| if column == 0 { (0.0, 1.0) } else { table.moments(column) });
     scale[0] = INTERCEPT_SCALE;
     table.values.iter_mut().step_by(table.columns).for_each(|one| *one *= INTERCEPT_SCALE);
     let encoding = Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm);
@@ -81,7 +80,7 @@ pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64
     fit_encoded(schema, encoding, table, ridge)
 }
 
-/// Standard deviation, in shares of the schema's span, below which a column counts as constant.
+/// Standard deviation or range, in shares of the schema's span, below which a column counts as constant.
 const CONSTANT: f64 = 1e-9;
 
 fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64) -> Result<Model, PublicFitError> {
@@ -143,14 +142,14 @@ impl UnitTable {
         if table.labels.is_empty() { Err(PublicFitError::NoRows) } else { Ok(table) }
     }
 
-    /// Centres and scales these columns to mean 0 and standard deviation 1; constant ones keep their scale. Gives what was subtracted from
-    /// each column, and what it was multiplied by then.
-    fn standardise(&mut self, is_chosen: impl Fn(usize) -> bool) -> (Vec<f64>, Vec<f64>) {
+    /// Subtracts from every column what `place_and_width` says, and divides by the width; constant columns keep their scale. Gives what was
+    /// subtracted, and what was multiplied by then.
+    fn rescale(&mut self, place_and_width: impl Fn(&Self, usize) -> (f64, f64)) -> (Vec<f64>, Vec<f64>) {
         let (mut centre, mut scale) = (vec![0.0; self.columns], vec![1.0; self.columns]);
-        for column in (0..self.columns).filter(|column| is_chosen(*column)) {
-            let (mean, deviation) = self.moments(column);
-            centre[column] = mean;
-            scale[column] = if deviation > CONSTANT { 1.0 / deviation } else { 1.0 };
+        for column in 0..self.columns {
+            let (place, width) = place_and_width(self, column);
+            centre[column] = place;
+            scale[column] = if width > CONSTANT { 1.0 / width } else { 1.0 };
         }
         for row in self.values.chunks_exact_mut(self.columns) {
             for ((value, centre), scale) in row.iter_mut().zip(&centre).zip(&scale) {
@@ -158,6 +157,14 @@ impl UnitTable {
             }
         }
         (centre, scale)
+    }
+
+    /// Least value of a column, and how far the largest is from it.
+    fn range(&self, column: usize) -> (f64, f64) {
+        let of_column = self.values.chunks_exact(self.columns).map(|row| row[column]);
+        let (low, high) =
+            of_column.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        (low, high - low)
     }
 
     /// Mean and standard deviation of a column.
