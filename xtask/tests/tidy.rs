@@ -127,7 +127,7 @@ fn core_touches_no_file_no_thread_and_no_clock() {
 }
 
 /// Types that hold cells, labels, votes, keys or exact sums.
-const SECRETIVE: [&str; 32] = [
+const SECRETIVE: [&str; 34] = [
     "PartialSum",
     "RawValue",
     "Cell",
@@ -136,7 +136,7 @@ const SECRETIVE: [&str; 32] = [
     "TableSource",
     "Row",
     "CodedRows",
-    "UnitCap",
+    "RowFilter",
     "RowAssembler",
     "RowCoder",
     "TextCoder",
@@ -157,6 +157,8 @@ const SECRETIVE: [&str; 32] = [
     "SpilledEngine",
     "MemoryEngine",
     "Lattice",
+    "Latest",
+    "Room",
     "LatticeBlock",
     "LabelEngine",
     "PartyVotes",

@@ -429,6 +429,10 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
 /// Public work first, then the releases, then the estimate.
 fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
     let features = releases.public_features()?;
+    if features.rows() == 0 {
+        let message = "no row has a usable label; compare the spellings of the target's values with the schema";
+        return Err(FitError::PublicFeatures(message.to_owned()));
+    }
     let noise_scale = releases.planned(0).noise_scale.get() as f64;
     let matrix = Arc::new(public_matrix(&features, checked.model, &checked.settings, noise_scale)?);
     let sums = releases.product(0, &matrix)?;
