@@ -49,9 +49,15 @@ def unknown_entries(values, g, s):
     return entries
 
 
-def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, free_intercept=False):
+def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, free_intercept=False, target_mean=None):
     d = len(cross)
-    mean = np.zeros(d) if mean is None else np.array(mean)
+    median = 0.1 if mean is None else 0.01
+    if target_mean:
+        # Uniform targets have a variance of 1/3: precisions 3 and 1/u².
+        target_mean = (target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2), target_mean[1])
+    if mean is None:
+        mean = np.eye(d)[0] * unit * (target_mean[0] if target_mean else 0.0)
+    mean = np.array(mean)
     values, vectors = np.linalg.eigh(gram)
     trace = known_trace(np.trace(gram), np.sqrt(2 * d) * s)
     gap = values[:, None] - values[None, :]
@@ -74,7 +80,6 @@ def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, 
         c = prior * g**2 + v
         w, pv = prior * g * z / c, prior * v / c
         squares = w**2 + pv
-    median = 0.1 if not np.any(mean) else 0.01
     log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(grid[:, None] / median) / 2.0) ** 2
     explained = rows * sigma2[..., 0] + (g * (w**2 + pv)).sum(-1)
     spread = r_var + 2 * rows * sigma2[..., 0] ** 2 + (2 * g**2 * pv * (2 * w**2 + pv)).sum(-1)
@@ -84,9 +89,16 @@ def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, 
     p /= p.sum()
     e_w = np.einsum("ij,ijk->k", p, w)
     cov = np.einsum("ij,ijk,ijl->kl", p, w, w) - np.outer(e_w, e_w) + np.diag(np.einsum("ij,ijk->k", p, np.broadcast_to(pv, w.shape)))
+    weights, covariance = mean + vectors @ e_w, vectors @ cov @ vectors.T
+    if target_mean:
+        # One more observation, by precisions instead of gains.
+        one = np.eye(d)[0]
+        precision = np.linalg.inv(covariance) + np.outer(one, one) / (target_mean[1] * unit) ** 2
+        weights = np.linalg.solve(precision, np.linalg.solve(covariance, weights) + one * target_mean[0] / target_mean[1] ** 2 / unit)
+        covariance = np.linalg.inv(precision)
     return {
-        "weights": (mean + vectors @ e_w).tolist(),
-        "covariance": (vectors @ cov @ vectors.T).ravel().tolist(),
+        "weights": weights.tolist(),
+        "covariance": covariance.ravel().tolist(),
         "prior_variance": float(p.sum(1) @ tau2[:, 0, 0]),
         "residual_variance": float(p.sum(0) @ sigma2[0, :, 0]),
         "spectrum": g.tolist(),
@@ -101,6 +113,7 @@ if __name__ == "__main__":
         "noisy": posterior(gram, cross, square, 9.0, 6.0, 20.0),
         "centred": posterior(gram, cross, square, 9.0, 6.0, 20.0, rows=280.0, mean=[0.4, -0.3, 0.0, 0.1]),
         "intercept": posterior(gram, cross, square, 9.0, 6.0, 20.0, unit=2.0, free_intercept=True),
+        "target mean": posterior(gram, cross, square, 9.0, 6.0, 20.0, unit=2.0, free_intercept=True, target_mean=(0.2, 0.4)),
     }
     document = {"upper": upper.tolist(), "cross": cross.tolist(), "square": square, "cases": cases}
     pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")

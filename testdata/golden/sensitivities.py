@@ -34,10 +34,11 @@ def gram_l1(columns, diagonal, off_diagonal, cross, square):
     return [leaves, 2 * leaves, max(leaves, 2 * with_label + square * ROW**2)]
 
 
-def marginals(counted, categorical, numeric):
-    leaves = COUNT**2 * (1 + categorical) + COUNT**2 * numeric // 2
-    moved = 2 * COUNT**2 * (counted + categorical) + floor(Fraction(13, 10) * COUNT**2) * numeric
-    return [leaves, max(leaves, moved), max(leaves, moved)]
+def marginals(classes, categorical, numeric):
+    cell = COUNT**2 if classes else COUNT**2 // 4
+    leaves = (COUNT**2 if classes else COUNT**2 + cell) + COUNT**2 * categorical + COUNT**2 * numeric // 2
+    moved = 2 * (cell + COUNT**2 * categorical) + floor(Fraction(13, 10) * COUNT**2) * numeric
+    return [leaves, max(leaves, moved), max(leaves, 2 * cell)]
 
 
 S = (SLOPE * ROW) ** 2
@@ -52,6 +53,7 @@ CASES = {
     "marginals, 2 classes": (marginals(1, 2, 3), None),
     "marginals, a number": (marginals(0, 0, 1), None),
     "marginals, numbers and categories": (marginals(0, 3, 4), None),
+    "target sum": ([ROW**2, 4 * ROW**2, 4 * ROW**2], [ROW, 2 * ROW, 2 * ROW]),
     "logistic gradient": ([S, 4 * S, S], None),
     "two-sided gradient": ([S, 4 * S, 4 * S], None),
     "clipped gradient, 1000": ([10**6, 4 * 10**6, 4 * 10**6], None),

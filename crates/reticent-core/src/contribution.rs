@@ -9,7 +9,10 @@ use crate::coding::{CODE_MAX, SlotKind};
 use crate::encoding::{LATTICE_NORM_MAX, LatticeRow, norm_square};
 use crate::largest_place::largest_place;
 use crate::pass_weights::PassWeights;
-use crate::query::{COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, outputs};
+use crate::query::{
+    BIN_STEP, COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, TARGET_BINS,
+    outputs, target_counts,
+};
 use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};
 
 /// Label of a row as stored: a class index, or a number with the target's bounds mapped onto `-32767..=32767`, or
@@ -54,10 +57,11 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             }
         }
         Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
+            let label = weights.target_window().of(label);
             let Some(label) = product_label(target, label, row.step) else { return };
             add_products(totals, row.features, label, [diagonal, off_diagonal, cross, square].map(i64::from));
         }
-        Map::ClassCount { .. } => add_scored(query, &[], row.step, label, totals),
+        Map::ClassCount { .. } | Map::TargetSum => add_scored(query, &[], row.step, label, totals),
         Map::CorrectCount { .. }
         | Map::ExcessHits { .. }
         | Map::LogLoss { .. }
@@ -89,6 +93,11 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
         Map::ClassCount { classes } => {
             let Some(class) = class_of(label, classes) else { return };
             totals[class] += i128::from(COUNT_STEP);
+        }
+        Map::TargetSum => {
+            if label != UNUSABLE_LABEL {
+                totals[0] += i128::from(query.weights().target_window().of(label));
+            }
         }
         Map::CorrectCount { classes } => {
             let Some(class) = class_of(label, classes) else { return };
@@ -164,12 +173,12 @@ pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals:
     if classes > 0 {
         let Some(class) = class_of(label, classes) else { return };
         totals[class] += i128::from(COUNT_STEP);
-    } else if label == UNUSABLE_LABEL {
-        return;
     } else {
+        let Some(bin) = target_bin(label) else { return };
         totals[0] += i128::from(COUNT_STEP);
+        totals[1 + bin] += i128::from(BIN_STEP);
     }
-    let mut place = classes.max(1) as usize;
+    let mut place = target_counts(classes) as usize;
     for (code, slot) in codes.iter().zip(coding.marginal_kinds()) {
         match slot {
             SlotKind::Numeric => {
@@ -184,6 +193,15 @@ pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals:
             }
         }
     }
+}
+
+/// The bin of a number among [`TARGET_BINS`] of equal width; none for a label that is not usable.
+#[must_use]
+#[inline]
+pub fn target_bin(label: CodedLabel) -> Option<usize> {
+    const LABELS_OF_A_BIN: i32 = (1 << 16) / TARGET_BINS as i32;
+    let above = i32::from(label) - i32::from(i16::MIN);
+    (label != UNUSABLE_LABEL).then_some((above / LABELS_OF_A_BIN) as usize)
 }
 
 /// `u - 1/2` and `(2u - 1)² - 1/2` in steps of [`COUNT_STEP`], from the code of `u`; each at most half a step count.

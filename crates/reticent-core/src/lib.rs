@@ -23,6 +23,7 @@ pub mod compact_row;
 pub mod public_matrix;
 mod spectral_bound;
 pub mod public_features;
+pub mod target_window;
 pub mod pass_weights;
 
 pub mod query;

@@ -1,6 +1,8 @@
-//! The public weights that score a row in one pass, as integers, and how far bounded slopes are driven.
+//! The public weights that score a row in one pass, as integers, how far bounded slopes are driven, and what part of its bounds a
+//! numeric target is read in.
 
 use crate::encoding::LATTICE_NORM_MAX;
+use crate::target_window::TargetWindow;
 
 /// Weights of the linear scores of one pass, score after score: 16-bit integers and one power of two, from public weights alone.
 ///
@@ -13,6 +15,7 @@ pub struct PassWeights {
     step: f32,
     /// Within [`SATURATION_MIN`] and 1.
     saturation: f32,
+    target_window: TargetWindow,
 }
 
 /// Smallest [`PassWeights::saturation`].
@@ -31,7 +34,14 @@ impl PassWeights {
         Self::NONE.clone()
     }
 
-    pub(crate) const NONE: &Self = &Self { weights: Vec::new(), step: 1.0, saturation: 1.0 };
+    pub(crate) const NONE: &Self =
+        &Self { weights: Vec::new(), step: 1.0, saturation: 1.0, target_window: TargetWindow::BOUNDS };
+
+    /// For products with a numeric target that is read in a part of its bounds.
+    #[must_use]
+    pub fn of_target(target_window: TargetWindow) -> Self {
+        Self { target_window, ..Self::none() }
+    }
 
     /// Rounds public weights to the finest power-of-two grid that fits. NaN counts as zero.
     #[must_use]
@@ -50,7 +60,7 @@ impl PassWeights {
             square as f64 <= PASS_WEIGHTS_NORM_MAX * PASS_WEIGHTS_NORM_MAX,
             "the step was chosen so that this holds"
         );
-        Self { weights, step: step as f32, saturation: 1.0 }
+        Self { weights, step: step as f32, ..Self::none() }
     }
 
     /// The same weights with another [`saturation`](Self::saturation), brought into `[1/16, 1]`; NaN counts as 1.
@@ -77,6 +87,12 @@ impl PassWeights {
     #[must_use]
     pub fn saturation(&self) -> f32 {
         self.saturation
+    }
+
+    /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries alone look at it.
+    #[must_use]
+    pub fn target_window(&self) -> TargetWindow {
+        self.target_window
     }
 }
 

@@ -17,6 +17,7 @@ use crate::minimum::Minimum;
 use crate::pass_weights::PassWeights;
 use crate::public_matrix::PublicMatrix;
 use crate::schema::{ROWS_MAX_LIMIT, Schema};
+use crate::target_window::TargetWindow;
 
 /// Steps of a slope: a derivative of the loss in `[-1, 1]` becomes an integer in `[-2048, 2048]`.
 ///
@@ -30,6 +31,12 @@ const _: () = assert!(ROWS_MAX_LIMIT as u128 * (GRADIENT_NORM_MAX as u128) < 1 <
 
 /// Steps that one counted row adds: counts are kept on a fine lattice so that the noise scale can be fine too.
 pub const COUNT_STEP: i64 = 1 << 20;
+
+/// Bins of equal width over the bounds of a numeric target: see [`Map::Marginals`].
+pub const TARGET_BINS: u32 = 256;
+
+/// Steps that one row adds to its bin. Half a count: bins find where the target lies, and the count of rows stands beside them.
+pub const BIN_STEP: i64 = COUNT_STEP / 2;
 
 /// Steps of one unit of log loss.
 pub const LOG_LOSS_STEP: i64 = 1 << 20;
@@ -85,7 +92,7 @@ pub enum Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProductTarget {
-    /// A number, `[low, high]` mapped onto the integers `-32767..=32767`.
+    /// A number, the target's bounds, or a [`TargetWindow`] in them, mapped onto the integers `-32767..=32767`.
     Number,
     /// The same divided by the norm of its row where that is above 1: with rows divided by their own norm, the products are
     /// those of a regression in which each row has weight `1/norm²`. In products of rows only, not of a public matrix.
@@ -107,7 +114,8 @@ pub enum Map {
     /// [`COUNT_STEP`]: `u - 1/2` and `(2u - 1)² - 1/2` with `u` in `[0, 1]`. Class counts come first, then slot by slot, then the
     /// same moments of the size of a row's list, where rows have one. [`Map::marginals`] makes it.
     Marginals {
-        /// Declared classes; 0 for a numeric target, which has the count of usable rows in their place.
+        /// Declared classes. 0 for a numeric target, which in their place has the count of usable rows and then, in steps of
+        /// [`BIN_STEP`], the rows in each of [`TARGET_BINS`] bins of its bounds.
         classes: u32,
         /// Numeric slots of the coding, and the list: two coordinates each.
         numeric: u32,
@@ -116,6 +124,8 @@ pub enum Map {
         /// Categories of all categorical slots together, "other" included.
         categories: u32,
     },
+    /// The numbers of the target, its bounds or a [`TargetWindow`] in them mapped onto `-32767..=32767`: one coordinate.
+    TargetSum,
     /// Slope of the loss times the lattice row: one coordinate a column.
     Gradient {
         /// The loss.
@@ -257,6 +267,7 @@ impl Map {
         match *self {
             Self::ClassCount { .. }
             | Self::Marginals { .. }
+            | Self::TargetSum
             | Self::Gram { .. }
             | Self::MatrixProduct { .. }
             | Self::PartyVectors { .. }
@@ -413,6 +424,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         Map::Minimum(minimum) => minimum.check(),
         Map::ClassCount { .. }
         | Map::Marginals { .. }
+        | Map::TargetSum
         | Map::Gradient { .. }
         | Map::SoftmaxGradient { .. }
         | Map::BoundedSoftmaxGradient { .. }
@@ -422,6 +434,12 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => Ok(()),
     }
+}
+
+/// Coordinates of [`Map::Marginals`] that count rows by their target: classes, or the count of usable rows and its bins.
+#[must_use]
+pub const fn target_counts(classes: u32) -> u32 {
+    if classes > 0 { classes } else { 1 + TARGET_BINS }
 }
 
 /// Numbers, blocks of categories and categories that marginals are asked of.
@@ -441,12 +459,12 @@ fn marginal_counts(coding: &Coding) -> [u32; 3] {
 
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
-        Map::LogLoss { .. } => 1,
+        Map::LogLoss { .. } | Map::TargetSum => 1,
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
         Map::SquaredError => 4,
         Map::ClassCount { classes } => u64::from(classes),
         Map::Marginals { classes, numeric, categories, .. } => {
-            u64::from(classes.max(1)) + u64::from(categories) + 2 * u64::from(numeric)
+            u64::from(target_counts(classes)) + u64::from(categories) + 2 * u64::from(numeric)
         }
         Map::Gradient { columns, .. } | Map::ClippedGradient { columns, .. } => u64::from(columns),
         Map::SoftmaxGradient { classes, columns } | Map::BoundedSoftmaxGradient { classes, columns } => {
@@ -528,6 +546,7 @@ impl SumQuery {
             }
             Map::Minimum(_) => return Err(QueryError::Range("a sum")),
             Map::ClassCount { .. }
+            | Map::TargetSum
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
@@ -538,6 +557,13 @@ impl SumQuery {
             if expected != found {
                 return Err(QueryError::Columns { expected, found });
             }
+        }
+        let has_number = matches!(
+            *shape.map(),
+            Map::TargetSum | Map::Gram { target: ProductTarget::Number | ProductTarget::NumberOverNorm, .. }
+        );
+        if weights.target_window() != TargetWindow::BOUNDS && !has_number {
+            return Err(QueryError::Range("a window of the target"));
         }
         Ok(Self { shape, public: PublicValues::Table { encoding, weights } })
     }
@@ -561,6 +587,7 @@ impl SumQuery {
             Map::PartyMinimum { columns, .. } => (columns, (1..=MINIMUM_ROWS_MAX).contains(&rows_found)),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::TargetSum
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
@@ -628,6 +655,7 @@ impl SumQuery {
             | Map::ExcessHits { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
+            Map::TargetSum => 1.0 / f64::from(LATTICE_NORM_MAX),
             Map::LogLoss { .. } => 1.0 / LOG_LOSS_STEP as f64,
             Map::Gradient { .. }
             | Map::ClippedGradient { .. }

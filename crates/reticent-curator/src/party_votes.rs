@@ -264,6 +264,7 @@ impl Engine for PartyVotes {
                 Ok(sum)
             }
             Map::ClassCount { .. }
+            | Map::TargetSum
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }

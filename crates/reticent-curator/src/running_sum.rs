@@ -62,6 +62,7 @@ impl<'a> RunningSum<'a> {
             Map::ExcessHits { classes } => self.add_scored(2 * outputs(classes), block),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::TargetSum
             | Map::MatrixProduct { .. }
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
@@ -110,6 +111,12 @@ impl<'a> RunningSum<'a> {
     pub fn add_codes(&mut self, codes: &[u16], labels: &[CodedLabel]) {
         self.make_room(labels.len());
         let query = self.query;
+        if let Map::TargetSum = query.shape().map() {
+            let window = query.weights().target_window();
+            let usable = labels.iter().filter(|label| **label != UNUSABLE_LABEL);
+            self.totals[0] += usable.map(|label| i64::from(window.of(*label))).sum::<i64>();
+            return;
+        }
         let places = self.places.get_or_insert_with(|| places_of(query));
         let codes = if places.codes() == 0 { &[] } else { codes };
         add_marginals(self.instructions, places, codes, labels, &mut self.totals);
@@ -118,7 +125,7 @@ impl<'a> RunningSum<'a> {
     /// Whether codes and labels are all that a question looks at.
     #[must_use]
     pub fn is_of_codes(query: &SumQuery) -> bool {
-        matches!(query.shape().map(), Map::ClassCount { .. } | Map::Marginals { .. })
+        matches!(query.shape().map(), Map::ClassCount { .. } | Map::Marginals { .. } | Map::TargetSum)
     }
 
     /// The sum over the rows of both, of which none is in both.
@@ -228,8 +235,9 @@ impl<'a> RunningSum<'a> {
 
     fn add_products(&mut self, target: ProductTarget, multipliers: [u32; 4], block: &LatticeBlock<'_>) {
         let LatticeBlock { columns, features, steps, labels } = *block;
+        let window = self.query.weights().target_window();
         let of_row = |(row, label): (usize, &CodedLabel)| {
-            product_label(target, *label, steps.of_row(row)).map_or(UNUSABLE_LABEL, |label| label as i16)
+            product_label(target, window.of(*label), steps.of_row(row)).map_or(UNUSABLE_LABEL, |label| label as i16)
         };
         let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
         let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];

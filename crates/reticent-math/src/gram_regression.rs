@@ -14,6 +14,10 @@
 //!   r~ - 2 w0't~ + w0'G~ w0  ~  N(n sigma² + E[delta' X'X delta | z],  its variance)
 //!   tau_k² = tau² + V_0k⁴ (unit²/3 - tau²)    with an intercept of its own in the first column; tau² without
 //! ```
+//! With a released mean of the target, of variance `u²`, let `m = unit mean/(1 + 3 u²)`, what it says under a prior of variance 1/3; with
+//! a start model, `unit mean`. Without one `w0` is `m` at the intercept. In the end the posterior, mean `w` and covariance `C`, is that given one more
+//! observation, of the intercept (centred columns have means of nearly zero): `w + C_0 (m - w_0)/(C_00 + unit² u²)` and
+//! `C - C_0 C_0'/(C_00 + unit² u²)`. Where nothing else is known that is the prior given the released mean, once.
 //! The term with `w0` is the noise of `G~ w0`: a row of `E w0` has variance `s² (||w0||² + w0_k²)`. That with `P` is what is not known
 //! of the matrix, times coefficients, of which `E[delta_l²]` is first `tau_l²` and then what is found with that. `tau²` and `sigma²` are
 //! integrated over a grid with weights by their marginal likelihood, so nothing is tuned on private data and a release without signal
@@ -40,6 +44,24 @@ pub struct GramNoise {
     pub square: f64,
 }
 
+/// A released mean of the target over all rows, each counted as 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TargetMean {
+    /// The mean; the target lies in `[-1, 1]`.
+    pub value: f64,
+    /// Standard deviation of its noise, and of what the means of the centred columns add to an intercept.
+    pub deviation: f64,
+}
+
+impl TargetMean {
+    /// What it says of an intercept. Without a start model, of that of a target that may lie anywhere in `[-1, 1]`: the prior is then put
+    /// around it, and is not to count twice.
+    fn value_around(self, start: Option<&[f64]>) -> f64 {
+        let prior_precision = if start.is_some() { 0.0 } else { 3.0 };
+        self.value / (1.0 + prior_precision * self.deviation * self.deviation)
+    }
+}
+
 /// A noisy Gram matrix of features and target.
 #[derive(Clone, Copy, Debug)]
 pub struct NoisyGram<'a> {
@@ -61,6 +83,8 @@ pub struct NoisyGram<'a> {
     /// Whether the first column is an intercept with a prior of its own, of standard deviation `unit/sqrt(3)`: a target's mean says
     /// nothing about the size of slopes.
     pub free_intercept: bool,
+    /// The mean of the target, where it was released and the first column is an intercept of ones.
+    pub target_mean: Option<TargetMean>,
 }
 
 /// Posterior of the coefficients.
@@ -123,7 +147,11 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let unknown = UnknownEntries::of(&values(&eigen), &spectrum, noise.matrix);
     let rows = release.rows.unwrap_or(trace).max(1.0);
 
-    let centre = Mat::from_fn(d, 1, |k, _| release.prior_mean.map_or(0.0, |mean| mean[k]));
+    let centre = Mat::from_fn(d, 1, |k, _| match (release.prior_mean, release.target_mean) {
+        (Some(start), _) => start[k],
+        (None, Some(mean)) if k == 0 => mean.value_around(None) * release.unit,
+        (None, _) => 0.0,
+    });
     let centre_square = centre.squared_norm_l2();
     let cross = Mat::from_fn(d, 1, |k, _| release.cross[k]);
     let fitted = &matrix * &centre;
@@ -181,7 +209,31 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
             mixture.add(&part, cost);
         }
     }
-    Ok(mixture.finish(&eigen, &centre))
+    let posterior = mixture.finish(&eigen, &centre);
+    Ok(match release.target_mean {
+        Some(mean) => {
+            let value = mean.value_around(release.prior_mean) * release.unit;
+            posterior.given_intercept(value, mean.deviation * release.unit)
+        }
+        None => posterior,
+    })
+}
+
+impl GramPosterior {
+    /// The posterior after one more observation: the first weight, with noise.
+    fn given_intercept(mut self, value: f64, deviation: f64) -> Self {
+        let columns = self.weights.len();
+        let with_intercept = self.covariance[..columns].to_vec();
+        let spread = with_intercept[0] + deviation * deviation;
+        let apart = value - self.weights[0];
+        for (j, share) in with_intercept.iter().map(|one| one / spread).enumerate() {
+            self.weights[j] += share * apart;
+            for (entry, other) in self.covariance[j * columns..].iter_mut().zip(&with_intercept) {
+                *entry -= share * other;
+            }
+        }
+        self
+    }
 }
 
 /// Posterior at one point of the grid, in the eigenbasis.
@@ -300,6 +352,10 @@ fn check(release: &NoisyGram<'_>) -> Result<(), GramError> {
     }
     if release.prior_mean.is_some_and(|mean| !finite(mean)) {
         return Err(GramError::Value("the prior mean"));
+    }
+    let is_mean = |mean: TargetMean| mean.value.is_finite() && mean.deviation.is_finite() && mean.deviation > 0.0;
+    if release.target_mean.is_some_and(|mean| !is_mean(mean)) {
+        return Err(GramError::Value("the mean of the target"));
     }
     if release.rows.is_some_and(|rows| !rows.is_finite()) {
         return Err(GramError::Value("the number of rows"));

@@ -1,7 +1,7 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
 use super::{
-    COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map,
+    BIN_STEP, COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map,
     PARTY_STEPS, QueryShape, VoteRule,
 };
 use crate::adjacency::{Adjacency, Relation};
@@ -12,6 +12,7 @@ use crate::units::{L1Sensitivity, MuSquared, SensitivitySquared};
 /// The square of the longest slope times row.
 const SLOPE_ROW_SQUARE: u128 = (GRADIENT_NORM_MAX as u128).pow(2);
 const COUNT_SQUARE: u128 = (COUNT_STEP as u128).pow(2);
+const BIN_SQUARE: u128 = (BIN_STEP as u128).pow(2);
 const NORM: u128 = LATTICE_NORM_MAX as u128;
 
 impl QueryShape {
@@ -20,7 +21,8 @@ impl QueryShape {
     /// ```text
     ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
     ///              ||excess hits||² <= 5/4 · 2^40, replaced 17/4 · 2^40
-    ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for class or count
+    ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for the class, 5/4 for a number
+    ///              |number| <= 32767
     ///              ||slope · row|| <= 2048 · 32767, or <= clip       ||softmax slope · row||² <= 2 (2048 · 32767)²
     ///              Gram: see [`gram`]
     ///   a unit of m rows, with one row's norm at most b, and |b - b'| the most that one row can move:
@@ -81,6 +83,11 @@ impl QueryShape {
                 Adjacency::Replace | Adjacency::Label => 2 * COUNT_STEP as u128,
                 Adjacency::Party => return None,
             },
+            Map::TargetSum => match relation.adjacency {
+                Adjacency::AddRemove => NORM,
+                Adjacency::Replace | Adjacency::Label => 2 * NORM,
+                Adjacency::Party => return None,
+            },
             // ||v||_1 <= sqrt(d) ||v||_2, with the rows of the unit in the L2 bound already.
             Map::Minimum(minimum) => {
                 let length = minimum.answer_sensitivity(relation.adjacency, self.unit.rows_max(), self.rows_max)?;
@@ -114,6 +121,7 @@ impl QueryShape {
             Map::Minimum(_) => None,
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::TargetSum
             | Map::Gradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
@@ -134,15 +142,17 @@ impl QueryShape {
     fn row_norm_square(&self) -> u128 {
         match self.map {
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => COUNT_SQUARE,
+            Map::TargetSum => NORM.pow(2),
             Map::CorrectCount { .. } => 2 * COUNT_SQUARE,
             // At most (1 - p, (1 - p)/2) or (-p, (1 - p)/2).
             Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 5,
             Map::LogLoss { .. } => (LOG_LOSS_STEP as u128 * u128::from(LOG_LOSS_CAP)).pow(2),
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
-            // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4.
-            Map::Marginals { numeric, categorical, .. } => {
-                COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)
+            // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4. The bin of a numeric target: half a step.
+            Map::Marginals { classes, numeric, categorical, .. } => {
+                let bin = if classes > 0 { 0 } else { BIN_SQUARE };
+                bin + COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)
             }
             Map::Gradient { .. } | Map::BoundedSoftmaxGradient { .. } => SLOPE_ROW_SQUARE,
             Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
@@ -170,11 +180,14 @@ impl QueryShape {
             // (c'/2, c'²-1/2): with a = |c - c'| <= 2 and |c + c'| <= 2 - a the square is at most a² (1/4 + (2-a)²), whose
             // maximum over a is 1.2862; 13/10 leaves room for the rounding of both moments.
             Map::Marginals { classes, numeric, categorical, .. } => {
-                let whole = u128::from(classes > 0) + u128::from(categorical);
-                let usable = 2 * COUNT_SQUARE * whole + COUNT_SQUARE * 13 / 10 * u128::from(numeric);
+                let target = if classes > 0 { COUNT_SQUARE } else { BIN_SQUARE };
+                let counts = 2 * (target + COUNT_SQUARE * u128::from(categorical));
+                let usable = counts + COUNT_SQUARE * 13 / 10 * u128::from(numeric);
                 // A row whose number becomes unusable leaves the count, and all else with it.
                 usable.max(self.row_norm_square())
             }
+            // From one end to the other.
+            Map::TargetSum => 4 * self.row_norm_square(),
             // From c·x to -c·x.
             Map::Gradient { .. }
             | Map::ClippedGradient { .. }
@@ -192,7 +205,12 @@ impl QueryShape {
         match self.map {
             // The label may become unusable, and then the row leaves the sum. Else excess hits move by 1.
             Map::CorrectCount { .. } | Map::ExcessHits { .. } | Map::LogLoss { .. } => self.row_norm_square(),
-            Map::SquaredError | Map::Marginals { .. } => self.row_change_square(),
+            Map::SquaredError | Map::TargetSum => self.row_change_square(),
+            // From one class or bin to another, or, unusable, out of the sum.
+            Map::Marginals { classes, .. } => {
+                let target = if classes > 0 { COUNT_SQUARE } else { BIN_SQUARE };
+                (2 * target).max(self.row_norm_square())
+            }
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
             // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
             Map::Gradient { loss: Loss::Logistic, .. } => self.row_norm_square(),
@@ -274,6 +292,7 @@ impl QueryShape {
             Map::PartyMinimum { .. } => self.party_minimum(),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::TargetSum
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }

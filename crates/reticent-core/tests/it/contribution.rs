@@ -9,8 +9,9 @@ use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot};
 use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;
-use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery, VoteRule};
+use reticent_core::query::{Loss, Map, ProductTarget, QueryError, QueryShape, SumQuery, VoteRule};
 use reticent_core::sum::PartialSum;
+use reticent_core::target_window::TargetWindow;
 use reticent_testkit::{generate, reveal};
 
 const COLUMNS: usize = 1 + 2;
@@ -213,6 +214,37 @@ proptest! {
     }
 }
 
+/// In a window of its bounds a target is another number, and beyond the window's borders it is the border.
+#[test]
+fn products_and_sums_read_a_target_in_its_window() {
+    let window = TargetWindow::new(-0.5, 0.25);
+    let row = Row { features: vec![20_000, -10_000, 5000], step: 1e-4 };
+    let asked = |map, pass| {
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+        SumQuery::new(shape, encoding(), pass)
+    };
+    let gram = Map::Gram {
+        columns: COLUMNS as u32,
+        target: ProductTarget::Number,
+        diagonal: 0,
+        off_diagonal: 0,
+        cross: 3,
+        square: 2,
+    };
+    for (label, read) in [(-16_384, 0), (-12_288, 16_383), (-8192, 32_767), (30_000, 32_767), (-32_767, -32_767)] {
+        let found = added(&asked(gram.clone(), PassWeights::of_target(window)).expect("a number"), &row, label);
+        let products = [20_000, -10_000, 5000].map(|feature| 3 * feature * read);
+        assert_eq!(found[6..9], products, "{label}");
+        assert_eq!(found[9], 2 * read * read);
+        let sum = asked(Map::TargetSum, PassWeights::of_target(window)).expect("a number");
+        assert_eq!(added(&sum, &row, label), [read]);
+        assert_eq!(added(&asked(Map::TargetSum, PassWeights::none()).expect("bounds"), &row, label), [label.into()]);
+        assert_eq!(added(&sum, &row, UNUSABLE_LABEL), [0]);
+    }
+    let classes = asked(Map::ClassCount { classes: 2 }, PassWeights::of_target(window));
+    assert!(matches!(classes, Err(QueryError::Range(_))), "classes have no window");
+}
+
 /// A row that is too long is brought to the bound before it counts, and keeps its direction.
 #[test]
 fn a_row_beyond_the_bound_is_shortened() {
@@ -286,8 +318,17 @@ fn marginals_are_counts_and_moments() {
         }
     }
     // A category beyond the last counts as the last; a number without a class is counted, too.
-    assert_eq!(added(0, [0, 0, 9, 0], 5)[..1], [1.0]);
-    assert_eq!(added(0, [0, 0, 9, 0], 5)[5..], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+    let numeric = added(0, [0, 0, 9, 0], 5);
+    assert_eq!(numeric[257 + 4..], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+    // Its bin counts half: 256 labels each, the first of them without the label that stands for none.
+    for (label, bin) in
+        [(-32_767, 0), (-32_513, 0), (-32_512, 1), (-1, 127), (0, 128), (5, 128), (32_511, 254), (32_767, 255)]
+    {
+        let mut bins = [0.0; 256];
+        bins[bin] = 0.5;
+        let found = added(0, [0, 0, 9, 0], label);
+        assert_eq!((found[0], &found[1..257]), (1.0, &bins[..]), "{label}");
+    }
     assert!(added(0, [0; 4], UNUSABLE_LABEL).iter().chain(&added(2, [0; 4], 2)).all(|value| *value == 0.0));
 }
 

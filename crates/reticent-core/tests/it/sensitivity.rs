@@ -11,6 +11,7 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery, VoteRule};
 use reticent_core::sum::PartialSum;
+use reticent_core::target_window::TargetWindow;
 use reticent_testkit::{generate, reveal};
 
 const COLUMNS: usize = 1 + 3 + 4;
@@ -40,9 +41,11 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 7_777_777 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 2048 * 32767 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 },
+        Map::TargetSum,
     ];
     let query = |map: Map| {
-        let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. });
+        let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. } | Map::TargetSum);
+        let has_window = matches!(map, Map::TargetSum | Map::Gram { square: 1 | 7, .. });
         let three = matches!(
             map,
             Map::SoftmaxGradient { .. }
@@ -60,7 +63,13 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
             1
         };
         let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
-        let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
+        let pass = if has_window {
+            PassWeights::of_target(TargetWindow::new(-0.3, 0.1))
+        } else if scores == 0 {
+            PassWeights::none()
+        } else {
+            PassWeights::quantise(&weights)
+        };
         let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
         SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")
     };

@@ -1,8 +1,8 @@
 //! Class counts, category counts and two moments of every number, from the codes of rows.
 
 use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
-use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, class_of};
-use reticent_core::query::COUNT_STEP;
+use reticent_core::contribution::{CodedLabel, class_of, target_bin};
+use reticent_core::query::{BIN_STEP, COUNT_STEP, target_counts};
 
 /// Which places of the totals belong to which of a row's codes.
 pub struct MarginalPlaces {
@@ -23,7 +23,7 @@ impl MarginalPlaces {
     /// count, which needs no codes.
     #[must_use]
     pub fn new(classes: u32, coding: Option<&Coding>) -> Self {
-        let totals = classes.max(1) as usize;
+        let totals = target_counts(classes) as usize;
         let codes = coding.map_or(0, Coding::codes);
         let mut places = Self { classes, slots: 0, codes, numbers: Vec::new(), blocks: Vec::new(), totals };
         for kind in coding.into_iter().flat_map(Coding::marginal_kinds) {
@@ -53,10 +53,18 @@ impl MarginalPlaces {
         self.totals
     }
 
-    /// The place of a row's class; none for a row that does not count.
+    /// Counts a row by its class, or its number by its bin; false for a row that does not count.
     #[inline(always)]
-    fn class(&self, label: CodedLabel) -> Option<usize> {
-        if self.classes > 0 { class_of(label, self.classes) } else { (label != UNUSABLE_LABEL).then_some(0) }
+    fn count(&self, label: CodedLabel, totals: &mut [i64]) -> bool {
+        if self.classes > 0 {
+            let Some(class) = class_of(label, self.classes) else { return false };
+            totals[class] += COUNT_STEP;
+        } else {
+            let Some(bin) = target_bin(label) else { return false };
+            totals[0] += COUNT_STEP;
+            totals[1 + bin] += BIN_STEP;
+        }
+        true
     }
 }
 
@@ -81,8 +89,9 @@ impl MarginalPass<'_> {
             sums.fill([0; 2]);
             for (row, label) in labels.iter().enumerate() {
                 let row = part * ROWS_MAX + row;
-                let Some(class) = places.class(*label) else { continue };
-                totals[class] += COUNT_STEP;
+                if !places.count(*label, totals) {
+                    continue;
+                }
                 let codes = &self.codes[row * places.codes..][..slots];
                 // Slots of categories are added up, too, and not looked at: one loop without a branch.
                 for ([first, second], code) in sums.iter_mut().zip(codes) {

@@ -13,6 +13,7 @@ use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
+use reticent_core::target_window::TargetWindow;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
@@ -27,7 +28,9 @@ pub(crate) fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
 }
 
 pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
-    let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. });
+    let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. } | Map::TargetSum);
+    // So narrow that the few labels of these tables lie apart in it.
+    let is_windowed = matches!(map, Map::TargetSum | Map::Gram { target: ProductTarget::Number, square: 1, .. });
     let three = matches!(
         map,
         Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { classes: 3 }
@@ -43,7 +46,13 @@ pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQ
     };
     let columns = encoding.coding().columns().len();
     let weights: Vec<f64> = weights.iter().cycle().take(scores * columns).copied().collect();
-    let pass = if scores == 0 { PassWeights::none() } else { PassWeights::quantise(&weights) };
+    let pass = if is_windowed {
+        PassWeights::of_target(TargetWindow::new(1e-4, 2e-4))
+    } else if scores == 0 {
+        PassWeights::none()
+    } else {
+        PassWeights::quantise(&weights)
+    };
     let shape = QueryShape::new(map, PrivacyUnit::Row, 1 << 20).expect("small");
     SumQuery::new(shape, encoding.clone(), pass).expect("columns fit")
 }
@@ -52,7 +61,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-pub(crate) fn maps() -> [Map; 17] {
+pub(crate) fn maps() -> [Map; 19] {
     let clipped = |clip| Map::ClippedGradient { columns: COLUMNS as u32, clip };
     [
         Map::ClassCount { classes: 2 },
@@ -69,6 +78,8 @@ pub(crate) fn maps() -> [Map; 17] {
         gram(ProductTarget::Class, [29, 41, 20, 3]),
         gram(ProductTarget::Number, [4, 5, 0, 1]),
         Map::Marginals { classes: 2, numeric: 3, categorical: 2, categories: 8 },
+        Map::Marginals { classes: 0, numeric: 3, categorical: 2, categories: 8 },
+        Map::TargetSum,
         // Bounds of slopes are kept for the next pass, which may have another clip norm.
         clipped(1 << 22),
         clipped(1 << 20),

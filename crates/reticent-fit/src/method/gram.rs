@@ -10,6 +10,8 @@
 //! Sources: Wang 2018, arXiv:1803.02596 (sufficient statistics with noise); Bernstein, Sheldon 2019, arXiv:1910.13153
 //! (noise-aware posterior). Sensitivity, proof and constants: `docs/methods/gram.md`.
 
+mod target_search;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -18,10 +20,13 @@ use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{COUNT_STEP, Map, ProductTarget, QueryShape};
+use reticent_core::query::{BIN_STEP, COUNT_STEP, Map, ProductTarget, QueryShape, target_counts};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_math::gram_regression::{GramNoise, NoisyGram, posterior};
+use reticent_core::sum::Release;
+use reticent_core::target_window::TargetWindow;
+use reticent_math::gram_regression::{GramNoise, NoisyGram, TargetMean, posterior};
 
+use self::target_search::{TargetCounts, find_target};
 use super::{FitRequest, Method, start_weights};
 use crate::column_scaling::{from_bounds, from_marginals};
 use crate::gram_release::{GramRelease, Multipliers};
@@ -36,8 +41,17 @@ pub const NAME: &str = "gram";
 /// `41² < 2 · 29²`, so that products need no more noise than squares; 35 and 7 by measurement: `docs/methods/gram.md`.
 pub const MULTIPLIERS: Multipliers = Multipliers { diagonal: 29, off_diagonal: 41, cross: 35, square: 7 };
 
-/// Share of `mu²` for the marginals: 1 part in 10.
+/// Shares of `mu²` for the marginals and for the mean of the target: 1 part in 10, and 1 in 40.
 const MARGINAL_SHARE: u32 = 10;
+const MEAN_SHARE: u32 = 40;
+
+/// Share of the rows whose target may lie beyond the window that it is read in: what they add is then lost in the noise of the
+/// products with the target, which is about this times the columns over `n mu`; and at most 2 %.
+const SPARED_SIGNAL: f64 = 0.5;
+const SPARED_MAX: f64 = 0.02;
+
+/// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
+const ROWS_ABOVE_NOISE: f64 = 4.0;
 
 /// The method.
 pub struct Gram;
@@ -123,10 +137,15 @@ fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) 
     let mut releases = Vec::new();
     let mut left = claim.mu_squared;
     if norm_bound.is_none() {
-        let share = left.share_down(NonZeroU32::new(MARGINAL_SHARE).expect("a constant above zero"));
-        left = left.checked_sub(share).expect("a share is at most the whole");
-        let map = Map::marginals(0, encoding.coding());
-        releases.push(release("marginals", map, share)?);
+        let sides = [
+            ("marginals", Map::marginals(0, encoding.coding()), MARGINAL_SHARE),
+            ("sum of the target", Map::TargetSum, MEAN_SHARE),
+        ];
+        for (purpose, map, part) in sides {
+            let share = claim.mu_squared.share_down(NonZeroU32::new(part).expect("a constant above zero"));
+            left = left.checked_sub(share).expect("shares are less than the whole");
+            releases.push(release(purpose, map, share)?);
+        }
     }
     let target = if norm_bound.is_none() { ProductTarget::NumberOverNorm } else { ProductTarget::Number };
     releases.push(release("Gram matrix", MULTIPLIERS.map(columns as u32, target), left)?);
@@ -149,24 +168,25 @@ struct Fit {
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let last = releases.count() - 1;
-        let encoding = if last == 0 {
-            self.encoding.clone()
+        let (encoding, window, target_mean) = if last == 0 {
+            (self.encoding.clone(), TargetWindow::BOUNDS, None)
         } else {
-            let released = releases.sum(0, &self.encoding, PassWeights::none())?;
-            let noise = released.noise_standard_deviation;
-            let values = released.values();
-            let rows = declared_rows(&self.schema).unwrap_or(values[0]).max(noise).max(1.0);
-            let signal = rows * effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
-            Arc::new(from_marginals(self.encoding.coding().clone(), &values[1..], noise, rows, signal))
+            let marginals = releases.sum(0, &self.encoding, PassWeights::none())?;
+            let marginals = self.read_marginals(&marginals, releases.planned(last));
+            let window = marginals.window;
+            let target_sum = releases.sum(1, &marginals.encoding, PassWeights::of_target(window))?;
+            let target_mean = marginals.target_mean(&target_sum);
+            (marginals.encoding, window, target_mean)
         };
-        let released = releases.sum(last, &encoding, PassWeights::none())?;
+        let released = releases.sum(last, &encoding, PassWeights::of_target(window))?;
         let gram = GramRelease::of(&released, &releases.planned(last).shape, &encoding);
 
         // Weights of lattice rows: those of encoded columns times the bound that stands for norm 1.
         let unit = self.norm_bound.unwrap_or(1.0);
         let prior_mean = self.init.as_ref().map(|init| {
-            let weights = init.weights(&encoding);
-            gram.columns.iter().map(|column| weights[*column] * unit).collect::<Vec<f64>>()
+            let mut weights = init.weights(&encoding);
+            weights[0] -= window.centre();
+            gram.columns.iter().map(|column| weights[*column] / window.half() * unit).collect::<Vec<f64>>()
         });
         let [_, matrix, cross, square] = gram.noise;
         let found = posterior(&NoisyGram {
@@ -179,21 +199,67 @@ impl Fit {
             unit,
             // A start model's intercept is as near as its other coefficients.
             free_intercept: self.init.is_none() && gram.columns.first() == Some(&0),
+            target_mean,
         })
         .map_err(|error| FitError::Numeric(error.to_string()))?;
 
         let all = encoding.coding().columns().len();
+        let unit = unit / window.half();
         let weights: Vec<f64> = found.weights.iter().map(|weight| weight / unit).collect();
         let covariance: Vec<f64> = found.covariance.iter().map(|value| value / (unit * unit)).collect();
-        Ok(Fitted {
-            weights: gram.spread(&weights, all),
-            covariance: Some(gram.spread_matrix(&covariance, all)),
-            encoding,
-        })
+        let mut weights = gram.spread(&weights, all);
+        weights[0] += window.centre();
+        Ok(Fitted { weights, covariance: Some(gram.spread_matrix(&covariance, all)), encoding })
+    }
+}
+
+/// What a fit learns from released marginals.
+struct ReadMarginals {
+    /// Columns centred and scaled.
+    encoding: Arc<Encoding>,
+    /// Where the target lies.
+    window: TargetWindow,
+    /// Number of rows, and its noise: zero where it is public.
+    rows: f64,
+    rows_noise: f64,
+    /// Noise of every other sum.
+    noise: f64,
+}
+
+impl ReadMarginals {
+    /// The mean of the target in its window. What is left of the means of centred columns, some noise of the marginals each, adds to the
+    /// intercept by their slopes, whose squares add up to no more than 1. None where the number of rows does not stand out of its noise: a sum
+    /// is then no mean.
+    fn target_mean(&self, sum: &Release) -> Option<TargetMean> {
+        if self.rows < ROWS_ABOVE_NOISE * self.rows_noise {
+            return None;
+        }
+        let scales = &self.encoding.scale()[1..];
+        let scale_square = scales.iter().map(|scale| scale * scale).sum::<f64>() / scales.len().max(1) as f64;
+        let value = (sum.values()[0] / self.rows).clamp(-1.0, 1.0);
+        let noises = [sum.noise_standard_deviation, self.noise * scale_square.sqrt(), self.rows_noise * value];
+        Some(TargetMean { value, deviation: noises.into_iter().fold(0.0, f64::hypot) / self.rows })
     }
 }
 
 impl Fit {
+    fn read_marginals(&self, marginals: &Release, gram: &PlannedRelease) -> ReadMarginals {
+        let noise = marginals.noise_standard_deviation;
+        let values = marginals.values();
+        let (of_target, of_slots) = values.split_at(target_counts(0) as usize);
+        let declared = declared_rows(&self.schema);
+        let rows = declared.unwrap_or(of_target[0]).max(noise).max(1.0);
+        let signal = rows * effective_mu(gram, &self.schema.relation(), self.mu);
+        let encoding = from_marginals(self.encoding.coding().clone(), of_slots, noise, rows, signal);
+
+        let steps = COUNT_STEP as f64 / BIN_STEP as f64;
+        let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
+        let rows_noise = if declared.is_some() { 0.0 } else { noise };
+        let spared = (SPARED_SIGNAL * encoding.scale().len() as f64 / signal).min(SPARED_MAX);
+        let window = find_target(&TargetCounts { bins: &bins, noise: noise * steps, rows, rows_noise }, spared);
+        ReadMarginals { encoding: Arc::new(encoding), window, rows, rows_noise, noise }
+    }
+
     /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.
     fn rows(&self, gram: &GramRelease, encoding: &Encoding) -> Option<f64> {
         let bound = self.norm_bound?;
@@ -234,11 +300,16 @@ fn expectations(schema: &Schema, releases: &[PlannedRelease], norm_bound: Option
             meaning: "L2, over encoded columns with the intercept; products are in units of its square".to_owned(),
         });
     }
-    if let [marginals, _] = releases {
+    if let [marginals, sum, _] = releases {
         expectations.push(Expectation {
             name: "noise of a marginal count",
             value: marginals.noise.standard_deviation(marginals.noise_scale) / COUNT_STEP as f64,
             meaning: "standard deviation, in rows".to_owned(),
+        });
+        expectations.push(Expectation {
+            name: "noise of the sum of the target",
+            value: sum.noise.standard_deviation(sum.noise_scale) / f64::from(LATTICE_NORM_MAX),
+            meaning: "standard deviation, with the part of its bounds where the target is found as -1 to 1".to_owned(),
         });
     }
     let gram = releases.last().expect("a Gram release is planned");
@@ -253,7 +324,11 @@ fn expectations(schema: &Schema, releases: &[PlannedRelease], norm_bound: Option
     expectations.push(Expectation {
         name: "noise of a product with the target",
         value: noise / f64::from(MULTIPLIERS.cross),
-        meaning: "the same, with the target between -1 and 1".to_owned(),
+        meaning: if norm_bound.is_some() {
+            "the same, with the bounds of the target as -1 to 1".to_owned()
+        } else {
+            "the same, with that part of the bounds as -1 to 1".to_owned()
+        },
     });
     let Map::Gram { columns, .. } = *gram.shape.map() else { unreachable!("the last release is of a Gram query") };
     // Largest eigenvalue of a symmetric matrix of such noise: 2 s sqrt(d).

@@ -16,8 +16,12 @@ const ROWS: usize = 4000;
 const TRUE: [f64; 2] = [0.8, -0.2];
 
 pub(crate) fn schema(privacy: &str) -> Schema {
+    schema_of_bounds(privacy, "[-10, 20]")
+}
+
+fn schema_of_bounds(privacy: &str, bounds: &str) -> Schema {
     Schema::from_text(&format!(
-        "[privacy]\nunit = \"row\"\n{privacy}\n[target]\ncolumn = \"y\"\nbounds = [-10, 20]\n[features]\n\
+        "[privacy]\nunit = \"row\"\n{privacy}\n[target]\ncolumn = \"y\"\nbounds = {bounds}\n[features]\n\
          x0 = {{ bounds = [0, 10] }}\nx1 = {{ bounds = [0, 10] }}\nk0 = {{ categories = [\"a\", \"b\", \"c\"] }}\n"
     ))
     .expect("legal")
@@ -93,6 +97,53 @@ fn a_usual_budget_explains_most_of_the_target() {
             assert!(excess_error(&model) < limit * CONSTANT_ERROR, "{privacy} {seed}: {}", excess_error(&model));
         }
     }
+}
+
+/// Bounds of a target are promises: a hundred times too wide and far from the middle of them, it is found, and read in a part of them.
+#[test]
+fn bounds_far_wider_than_the_target_cost_little() {
+    for (bounds, limit) in [("[0, 400]", 0.25), ("[-2000, 1000]", 0.35)] {
+        let schema = schema_of_bounds("adjacency = \"add-remove\"", bounds);
+        let engine = engine(&schema, ROWS, 1);
+        for seed in 0..10 {
+            let (_, model) = fit(&schema, &engine, &default(), 1.0, seed);
+            let share = excess_error(&model) / CONSTANT_ERROR;
+            assert!(share < limit, "{bounds} {seed}: {share}");
+            for ((found, error), truth) in coefficients(&model).into_iter().zip(TRUE) {
+                assert!((found - truth).abs() < 5.0 * error, "{bounds} {seed}: {found} by {error}");
+            }
+        }
+    }
+}
+
+/// With forty categories and so little budget that noise hides the matrix, what is left is the mean of the target: a model is hardly worse.
+#[test]
+fn with_next_to_no_budget_a_model_predicts_about_the_mean() {
+    let names: String = (0..40).map(|name| format!("\"{name}\", ")).collect();
+    let schema = Schema::from_text(&format!(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [0, 10]\n[features]\n\
+         k = {{ categories = [{names}] }}\n"
+    ))
+    .expect("legal");
+    let (mean, spread) = (3.0, 1.5);
+    let mut table = CodedTable::empty(&schema);
+    let mut sequence = FixedSequence::new(1);
+    for row in 0..20_000 {
+        let value = mean + spread * 3f64.sqrt() * sequence.next_uniform();
+        table.push(&[Cell::Category(1 + row % 40)], Label::Value(value));
+    }
+    let engine = MemoryEngine::new(table);
+    let mut excess = 0.0;
+    for seed in 0..20 {
+        let (_, model) = fit(&schema, &engine, &default(), 0.05, seed);
+        let error = |name: usize| {
+            let mut columns = [0.0; 42];
+            (columns[0], columns[1 + name]) = (1.0, 1.0);
+            (model.score(0, &columns) - mean).powi(2)
+        };
+        excess += (1..=40).map(error).sum::<f64>() / 40.0 / 20.0;
+    }
+    assert!(excess < 0.1 * spread * spread, "{excess}");
 }
 
 /// 100 fits of 2 coefficients, new noise in table and release each time: of 200 intervals at 95 % between 176 and 200 hold

@@ -30,6 +30,7 @@ fn release(noise: GramNoise) -> NoisyGram<'static> {
         prior_mean: None,
         unit: 1.0,
         free_intercept: false,
+        target_mean: None,
     }
 }
 
@@ -82,6 +83,19 @@ fn an_intercept_of_its_own_and_a_unit_agree_with_the_script() {
         &[0.00927082860430885, -5.299180772646047e-05, -0.0006070693173168297, 0.002499786510799587],
     );
     close(&[own.prior_variance, own.residual_variance], &[0.21566444130663182, 0.010731983984973896]);
+}
+
+#[test]
+fn a_released_mean_of_the_target_agrees_with_the_script() {
+    let target_mean = Some(TargetMean { value: 0.2, deviation: 0.4 });
+    let known = NoisyGram { unit: 2.0, free_intercept: true, target_mean, ..release(NOISY) };
+    let known = posterior(&known).expect("a release");
+    close(&known.weights, &[0.5541791897117215, -0.361424749499379, 0.16093833545529987, 0.18580103568410908]);
+    close(
+        &known.covariance[..4],
+        &[0.006915790916102469, 9.206832824131897e-05, -0.0005814583772738794, 0.0026899610225474546],
+    );
+    close(&[known.prior_variance, known.residual_variance], &[0.23363633240869072, 0.00972345507442247]);
 }
 
 #[test]

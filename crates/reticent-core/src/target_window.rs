@@ -1,0 +1,91 @@
+//! A part of a numeric target's bounds, in which products read it: public, found from released counts.
+
+use crate::contribution::{CodedLabel, UNUSABLE_LABEL};
+use crate::encoding::LATTICE_NORM_MAX;
+
+/// Labels from `centre - half` to `centre + half`, in steps of `-32767..=32767` over the bounds, are mapped onto `-32767..=32767`;
+/// labels beyond are brought to its border. Whatever window, a label stays within the bound that every sensitivity is computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetWindow {
+    centre: i16,
+    half: i16,
+}
+
+impl TargetWindow {
+    /// All of the bounds.
+    pub const BOUNDS: Self = Self { centre: 0, half: LATTICE_NORM_MAX };
+
+    /// The window of this centre and half width, as shares of half the width of the bounds: at least one step wide, and within
+    /// the bounds as far as it can be moved. What is not a number gives all of the bounds.
+    #[must_use]
+    pub fn new(centre: f64, half: f64) -> Self {
+        if !(centre.is_finite() && half.is_finite()) {
+            return Self::BOUNDS;
+        }
+        let full = f64::from(LATTICE_NORM_MAX);
+        let half = (half * full).round().clamp(1.0, full);
+        let room = full - half;
+        Self { centre: (centre * full).round().clamp(-room, room) as i16, half: half as i16 }
+    }
+
+    /// Middle of the window, where the bounds are `-1` and `1`.
+    #[must_use]
+    pub fn centre(self) -> f64 {
+        f64::from(self.centre) / f64::from(LATTICE_NORM_MAX)
+    }
+
+    /// Half the width of the window, where the bounds are `-1` and `1`.
+    #[must_use]
+    pub fn half(self) -> f64 {
+        f64::from(self.half) / f64::from(LATTICE_NORM_MAX)
+    }
+
+    /// A label as the window has it, within `-32767..=32767`; one that is not usable stays so.
+    #[must_use]
+    #[inline]
+    pub fn of(self, label: CodedLabel) -> CodedLabel {
+        let full = i32::from(LATTICE_NORM_MAX);
+        let apart = (i32::from(label) - i32::from(self.centre)).clamp(-full, full);
+        let within = (apart * full / i32::from(self.half)).clamp(-full, full) as i16;
+        if label == UNUSABLE_LABEL { UNUSABLE_LABEL } else { within }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn all_of_the_bounds_change_no_label() {
+        for label in i16::MIN..=i16::MAX {
+            assert_eq!(TargetWindow::BOUNDS.of(label), label);
+        }
+        assert_eq!(TargetWindow::new(0.3, 1.0), TargetWindow::BOUNDS);
+        assert_eq!(TargetWindow::new(f64::NAN, 0.5), TargetWindow::BOUNDS);
+    }
+
+    #[test]
+    fn a_window_maps_its_borders_onto_those_of_the_bounds() {
+        let window = TargetWindow::new(-0.75, 0.125);
+        assert!((window.centre() + 0.75).abs() < 2e-5 && (window.half() - 0.125).abs() < 2e-5);
+        let at = |value: f64| f64::from(window.of((value * 32_767.0) as i16)) / 32_767.0;
+        for (value, expected) in [(-0.75, 0.0), (-0.625, 1.0), (-0.875, -1.0), (-0.6875, 0.5), (-1.0, -1.0), (0.9, 1.0)]
+        {
+            assert!((at(value) - expected).abs() < 1e-3, "{value}: {}", at(value));
+        }
+        // It is moved, not cut, where it would pass the bounds.
+        assert!((TargetWindow::new(-1.0, 0.25).centre() + 0.75).abs() < 4e-5);
+    }
+
+    proptest! {
+        #[test]
+        fn no_label_passes_the_bounds_in_any_window(label: i16, centre in -2.0..2.0f64, half in -1.0..2.0f64) {
+            let window = TargetWindow::new(centre, half);
+            let found = window.of(label);
+            prop_assert_eq!(found == UNUSABLE_LABEL, label == UNUSABLE_LABEL);
+            prop_assert!(window.centre().abs() + window.half() <= 1.0 && window.half() > 0.0);
+        }
+    }
+}
