@@ -71,8 +71,7 @@ pub fn weights(
     let columns = Coding::of(schema).columns().len() as u32;
     let model = walr::response_model(schema);
     let map = walr::product_map(model, columns);
-    let shape =
-        QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max).map_err(PlanError::from)?;
+    let shape = QueryShape::of_schema(map, schema).map_err(PlanError::from)?;
     let sensitivity = shape
         .sensitivity(&wish.relation)
         .ok_or_else(|| PlanError::Adjacency { method: walr::NAME, relation: wish.relation.clone() })?;

@@ -68,7 +68,7 @@ impl CheckedMinimum {
     }
 
     pub(crate) fn shape(&self, minimum: Minimum, schema: &Schema) -> Result<QueryShape, PlanError> {
-        Ok(QueryShape::new(Map::Minimum(minimum), schema.privacy().unit.clone(), schema.privacy().rows_max)?)
+        Ok(QueryShape::of_schema(Map::Minimum(minimum), schema)?)
     }
 
     /// The fit that is the one release of `plan`.

@@ -15,13 +15,14 @@ pub mod local;
 mod minimum;
 mod statistic;
 
+use reticent_core::ledger::PlannedRelease;
 use reticent_core::query::{PARTY_STEPS, VoteRule};
 use reticent_core::schema::TargetKind;
 
 pub use self::auxiliary::{Auxiliary, AuxiliaryError};
 use crate::method::FitRequest;
 use crate::options::MethodOption;
-use crate::plan::{PlanError, declared_public};
+use crate::plan::{Expectation, Plan, PlanError};
 use crate::prepared_fit::PreparedFit;
 
 /// How votes become a model.
@@ -130,14 +131,19 @@ fn penalty_steps(request: &PartyRequest<'_>) -> Result<u32, PlanError> {
     Ok((penalty * f64::from(PARTY_STEPS)).round() as u32)
 }
 
-/// What is taken as public.
-fn public(request: &PartyRequest<'_>) -> Vec<String> {
-    let mut public = declared_public(&request.fit);
-    public.push(format!(
+/// The plan of a combiner with its one release: the auxiliary rows and the list of parties are public, too.
+fn plan(
+    combiner: Combiner,
+    request: &PartyRequest<'_>,
+    release: PlannedRelease,
+    expectations: Vec<Expectation>,
+) -> Plan {
+    let mut plan = Plan::of(combiner.name(), &request.fit, vec![release], expectations);
+    plan.public.push(format!(
         "{} auxiliary rows (sha256 {}): NOT protected, whoever they are about",
         request.auxiliary.rows(),
         request.auxiliary.fingerprint()
     ));
-    public.push(format!("the names of the {} parties, and that each of them voted", request.parties));
-    public
+    plan.public.push(format!("the names of the {} parties, and that each of them voted", request.parties));
+    plan
 }

@@ -165,6 +165,18 @@ pub fn plan_pure_release(
 }
 
 impl Plan {
+    /// The plan of a method: it makes the request's claim, and takes as public what the request declares so.
+    #[must_use]
+    pub(crate) fn of(
+        method: &'static str,
+        request: &FitRequest<'_>,
+        releases: Vec<PlannedRelease>,
+        expectations: Vec<Expectation>,
+    ) -> Self {
+        let public = declared_public(request);
+        Self { method, claim: request.claim.clone(), releases, public, expectations, reason: None }
+    }
+
     /// What the ledger will be asked to charge.
     #[must_use]
     pub fn request(&self, data: &str, schema: &Schema) -> Request {

@@ -46,7 +46,7 @@ pub fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
     let share: MuSquared = claim.mu_squared.share_down(parts);
     let mut releases = Vec::with_capacity(maps.len());
     for (purpose, map) in maps {
-        let shape = QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max)?;
+        let shape = QueryShape::of_schema(map, schema)?;
         releases.push(plan_release(PURPOSE, purpose, shape, NonZeroU32::MIN, share, &claim.relation)?);
     }
     let public = public_of_schema(schema);

@@ -23,7 +23,7 @@ use super::{FitRequest, Method, start_weights};
 use crate::column_scaling::{from_bounds, unit_cube};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::options::MethodOption;
-use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_pure_release, plan_release};
+use crate::plan::{Expectation, Plan, PlanError, plan_pure_release, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
@@ -128,11 +128,7 @@ impl Method for Functional {
         };
         let target = if logistic { ProductTarget::Class } else { ProductTarget::Number };
         let columns = encoding.coding().columns().len() as u32;
-        let shape = QueryShape::new(
-            multipliers.map(columns, target),
-            schema.privacy().unit.clone(),
-            schema.privacy().rows_max,
-        )?;
+        let shape = QueryShape::of_schema(multipliers.map(columns, target), schema)?;
         let claim = request.claim;
         let purpose = "coefficients of the loss";
         let release = if gaussian {
@@ -155,14 +151,7 @@ impl Method for Functional {
                         .to_owned(),
             },
         ];
-        let plan = Plan {
-            method: NAME,
-            claim: claim.clone(),
-            releases: vec![release],
-            public: declared_public(request),
-            expectations,
-            reason: None,
-        };
+        let plan = Plan::of(NAME, request, vec![release], expectations);
         let repair = match options.word("repair") {
             Some("trim") => RepairRule::Trim,
             Some("regularise") => RepairRule::AsPublished,

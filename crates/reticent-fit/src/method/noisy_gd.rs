@@ -33,7 +33,7 @@ use self::signal_check::{expected_gain, kept_of_hits, kept_share};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
 use crate::options::MethodOption;
-use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
@@ -211,7 +211,7 @@ impl Checked {
 /// Plans the fit: class counts, marginals, one gradient a pass, and the signal check.
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
-    let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
+    let shape = |map| QueryShape::of_schema(map, schema);
     let weak = weakness(schema, checked.classes, claim.mu);
     let mut left = claim.mu_squared;
     let mut once = |purpose, map, parts: u32, weak_parts: f64| {
@@ -236,14 +236,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let gradient_noise = gradients.noise_scale.get() as f64 * gradient_step();
     let count_noise = counts.noise_scale.get() as f64 / COUNT_STEP as f64;
     let expectations = expectations(checked, schema, count_noise, gradient_noise);
-    Ok(Plan {
-        method: NAME,
-        claim: claim.clone(),
-        releases: vec![counts, marginals, gradients, check],
-        public: declared_public(request),
-        expectations,
-        reason: None,
-    })
+    Ok(Plan::of(NAME, request, vec![counts, marginals, gradients, check], expectations))
 }
 
 /// Between 0 and 1: how little a budget is for the rows that are declared, or for a usual number of them.

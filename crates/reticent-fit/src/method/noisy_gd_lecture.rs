@@ -23,7 +23,7 @@ use reticent_core::schema::{Schema, TargetKind};
 
 use super::{FitRequest, Method, outputs, start_weights};
 use crate::options::MethodOption;
-use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
@@ -78,7 +78,7 @@ impl Method for NoisyGdLecture {
         } else {
             Map::SoftmaxGradient { classes, columns: columns as u32 }
         };
-        let shape = QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max)?;
+        let shape = QueryShape::of_schema(map, schema)?;
 
         let mut theorem = Theorem {
             radius,
@@ -105,14 +105,8 @@ impl Method for NoisyGdLecture {
             None => vec![0.0; columns * outputs(schema)],
         };
         let rounding = Rounding { reach: radius + norm(&start), norm_bound, columns: columns as f64, classes };
-        let plan = Plan {
-            method: NAME,
-            claim: request.claim.clone(),
-            releases: vec![gradient],
-            public: declared_public(request),
-            expectations: expectations(&theorem, &rounding, norm_bound, schema),
-            reason: None,
-        };
+        let expectations = expectations(&theorem, &rounding, norm_bound, schema);
+        let plan = Plan::of(NAME, request, vec![gradient], expectations);
         let encoding = Arc::new(encoding);
         let fit = Fit { encoding: encoding.clone(), start, rows, theorem };
         Ok(PreparedFit::new(plan, Some(encoding), move |releases| fit.run(releases)))

@@ -21,7 +21,7 @@ use reticent_core::query::{GRADIENT_NORM_MAX, Map, QueryShape};
 use super::noisy_gd_lecture::{classes_of, declared_rows, encoding};
 use super::{FitRequest, Method, start_weights};
 use crate::options::MethodOption;
-use crate::plan::{Expectation, Plan, PlanError, PrivacyClaim, declared_public, plan_release};
+use crate::plan::{Expectation, Plan, PlanError, PrivacyClaim, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
@@ -92,7 +92,7 @@ impl Method for NoisyGdSlides {
         let clip_lattice = ((clip / norm_bound).min(1.0) * f64::from(GRADIENT_NORM_MAX)) as u32;
 
         let map = Map::ClippedGradient { columns: columns as u32, clip: clip_lattice };
-        let shape = QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max)?;
+        let shape = QueryShape::of_schema(map, schema)?;
         let times = NonZeroU32::new(passes).expect("at least 1");
         let gradient =
             plan_release(NAME, "clipped gradient", shape, times, request.claim.mu_squared, &request.claim.relation)?;
@@ -100,28 +100,18 @@ impl Method for NoisyGdSlides {
         let noise = gradient.noise.standard_deviation(gradient.noise_scale) * step / rows;
         let learning_rate = learning_rate.unwrap_or(1.0 / (norm_bound * norm_bound));
         let expect = |name, value, meaning: &str| Expectation { name, value, meaning: meaning.to_owned() };
-        let plan = Plan {
-            method: NAME,
-            claim: request.claim.clone(),
-            releases: vec![gradient],
-            public: declared_public(request),
-            expectations: vec![
-                expect("norm bound of a row", norm_bound, "L2, over encoded columns with the intercept"),
-                expect(
-                    "clip of a record's gradient",
-                    clip,
-                    "L2; longer gradients get a smaller slope, which is a bias",
-                ),
-                expect("learning rate", learning_rate, "length of a step in the mean gradient"),
-                expect("noise of the mean gradient", noise, "standard deviation of a coordinate, one pass"),
-                expect(
-                    "the same by the slides' formula",
-                    slides_noise(clip, rows, passes, request.claim),
-                    "(2C / (n epsilon)) sqrt(2 T ln(1.25 / delta)), for comparison: too much at small epsilon, too little at large",
-                ),
-            ],
-            reason: None,
-        };
+        let expectations = vec![
+            expect("norm bound of a row", norm_bound, "L2, over encoded columns with the intercept"),
+            expect("clip of a record's gradient", clip, "L2; longer gradients get a smaller slope, which is a bias"),
+            expect("learning rate", learning_rate, "length of a step in the mean gradient"),
+            expect("noise of the mean gradient", noise, "standard deviation of a coordinate, one pass"),
+            expect(
+                "the same by the slides' formula",
+                slides_noise(clip, rows, passes, request.claim),
+                "(2C / (n epsilon)) sqrt(2 T ln(1.25 / delta)), for comparison: too much at small epsilon, too little at large",
+            ),
+        ];
+        let plan = Plan::of(NAME, request, vec![gradient], expectations);
         let start = match request.init {
             Some(model) => start_weights(model, schema, &encoding)?,
             None => vec![0.0; columns],

@@ -16,7 +16,7 @@ use std::num::NonZeroU32;
 use super::{FitRequest, Method};
 use crate::minimum::CheckedMinimum;
 use crate::options::MethodOption;
-use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::PreparedFit;
 
 /// Name on the command line and in certificates.
@@ -87,14 +87,7 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
         meaning: "standard deviation of a coordinate of b, in units of the longest row: as many rows are hidden"
             .to_owned(),
     });
-    Ok(Plan {
-        method: NAME,
-        claim: claim.clone(),
-        releases: vec![release],
-        public: declared_public(request),
-        expectations,
-        reason: None,
-    })
+    Ok(Plan::of(NAME, request, vec![release], expectations))
 }
 
 /// Ridge for rows of norm 1, from the budget alone: `1/mu` for two classes, `4/mu` for more.

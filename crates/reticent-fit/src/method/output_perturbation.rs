@@ -15,7 +15,7 @@ use reticent_core::minimum::ANSWER_BITS;
 use super::{FitRequest, Method};
 use crate::minimum::CheckedMinimum;
 use crate::options::MethodOption;
-use crate::plan::{Plan, PlanError, declared_public, plan_release};
+use crate::plan::{Plan, PlanError, plan_release};
 use crate::prepared_fit::PreparedFit;
 
 /// Name on the command line and in certificates.
@@ -76,14 +76,7 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
     let shape = checked.shape(minimum, schema)?;
     let release = plan_release(NAME, "minimum", shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
     let noise = release.noise_scale.get() as f64 / (1u64 << ANSWER_BITS) as f64;
-    Ok(Plan {
-        method: NAME,
-        claim: claim.clone(),
-        expectations: checked.expectations(minimum, noise),
-        releases: vec![release],
-        public: declared_public(request),
-        reason: None,
-    })
+    Ok(Plan::of(NAME, request, vec![release], checked.expectations(minimum, noise)))
 }
 
 /// Ridge for rows of norm 1: the balance of noise, `0.15 n / (2 lambda² mu²)`, and bias, `lambda ||omega||²/2`, with

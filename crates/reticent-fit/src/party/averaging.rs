@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use reticent_core::query::{Map, PARTY_STEPS, QueryShape};
 
-use super::{Combiner, PartyRequest, penalty_steps, public};
+use super::{Combiner, PartyRequest, penalty_steps, plan};
 use crate::method::outputs;
-use crate::plan::{Expectation, Plan, PlanError, plan_release};
+use crate::plan::{Expectation, PlanError, plan_release};
 use crate::prepared_fit::{Fitted, PreparedFit};
 
 const NAME: &str = Combiner::Averaging.name();
@@ -39,14 +39,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
         value: release.noise_scale.get() as f64 / steps / parties,
         meaning: "standard deviation, for rows of norm at most 1, whose scores it moves by as much".to_owned(),
     }];
-    let plan = Plan {
-        method: NAME,
-        claim: claim.clone(),
-        releases: vec![release],
-        public: public(request),
-        expectations,
-        reason: None,
-    };
+    let plan = plan(Combiner::Averaging, request, release, expectations);
     let matrix = Arc::new(auxiliary.unit_rows());
     // The sum becomes a mean, of weights for rows in their own units.
     let divisor = parties * auxiliary.largest_norm();

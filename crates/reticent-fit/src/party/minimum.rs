@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use reticent_core::query::{MINIMUM_STEPS, Map, PARTY_STEPS, QueryShape, VoteRule};
 
-use super::{Auxiliary, Combiner, PartyRequest, penalty_steps, public};
+use super::{Auxiliary, Combiner, PartyRequest, penalty_steps, plan};
 use crate::method::outputs;
-use crate::plan::{Expectation, Plan, PlanError, plan_release};
+use crate::plan::{Expectation, PlanError, plan_release};
 use crate::prepared_fit::{Fitted, PreparedFit};
 
 /// Plans the one release.
@@ -44,14 +44,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<Prep
             meaning: "standard deviation, for rows of norm at most 1, whose scores it moves by as much".to_owned(),
         },
     ];
-    let plan = Plan {
-        method: combiner.name(),
-        claim: claim.clone(),
-        releases: vec![release],
-        public: public(request),
-        expectations,
-        reason: None,
-    };
+    let plan = plan(combiner, request, release, expectations);
     let matrix = Arc::new(auxiliary.unit_rows());
     let largest_norm = auxiliary.largest_norm();
     let encoding = auxiliary.encoding().clone();

@@ -19,9 +19,9 @@ use reticent_math::noise_aware_map::{self, Prior, ResponseModel, Statistic};
 use reticent_math::{Mat, MatRef, whitening};
 
 use super::auxiliary::integer_rows;
-use super::{Auxiliary, Combiner, PartyRequest, public};
+use super::{Auxiliary, Combiner, PartyRequest, plan};
 use crate::method::outputs;
-use crate::plan::{Expectation, Plan, PlanError, plan_release};
+use crate::plan::{Expectation, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 const NAME: &str = Combiner::NoisyStatistic.name();
@@ -58,14 +58,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
         value: release.noise_scale.get() as f64 / (f64::from(VOTE_STEPS) * parties * root),
         meaning: "standard deviation along every direction of the auxiliary rows, in shares of the votes".to_owned(),
     }];
-    let plan = Plan {
-        method: NAME,
-        claim: claim.clone(),
-        releases: vec![release],
-        public: public(request),
-        expectations,
-        reason: None,
-    };
+    let plan = plan(Combiner::NoisyStatistic, request, release, expectations);
     let fit = Fit { auxiliary: auxiliary.clone(), matrix, parties, outputs };
     Ok(PreparedFit::new(plan, None, move |releases| fit.run(releases)))
 }
