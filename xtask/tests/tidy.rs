@@ -32,7 +32,7 @@ const DANGER: [&str; 7] = [
     "xtask/tests/tidy.rs",
 ];
 
-/// Words that only the crates that see rows may use: types that hold a row or an exact sum.
+/// Words that only the crates that see rows may use: types that hold a row on its way into a sum, or an exact sum.
 const ROW_WORDS: [&str; 5] = ["LatticeRow", "PartialSum", "CodedTable", "RawValue", "CodedLabel"];
 
 #[test]
@@ -82,7 +82,7 @@ fn only_tests_say_danger() {
 }
 
 #[test]
-fn the_public_half_never_names_a_row() {
+fn the_public_half_never_names_a_row_that_is_added_up() {
     for path in sources().iter().filter(|path| place(path).starts_with("crates/reticent-fit/src/")) {
         for word in ROW_WORDS {
             assert!(!read(path).contains(word), "{} names {word}", place(path));

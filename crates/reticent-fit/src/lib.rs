@@ -1,9 +1,14 @@
-//! The public part of Reticent: everything here works on declared facts and noisy releases, and never on a row.
+//! The public part of Reticent: all that it learns of a private table is a noisy release, beside declared facts.
 //!
 //! ```text
 //!   schema, epsilon, delta ─▶ plan (pure) ─▶ method: asks a Session ─▶ model + certificate ─▶ report, evaluation
 //! ```
 //! A mistake in this crate costs accuracy, never privacy: it can only ask what the ledger has been charged for.
+//!
+//! Some modules are handed rows all the same, as plain columns that no release is made of: rows declared public
+//! ([`public_fit`], [`evaluate::public`], [`party::Auxiliary`]), features where labels alone are private ([`method::walr`],
+//! [`labels_elsewhere`], [`evaluate::labels`]), rows that a model scores for whoever has them ([`raw_columns`]), and a party's
+//! own, of which it makes votes ([`party::local`]): those are private, too, until the combiner has added noise.
 
 pub mod audit;
 pub mod certificate;
