@@ -25,3 +25,4 @@ pub mod plan;
 pub mod prepared_fit;
 pub mod public_fit;
 pub mod raw_columns;
+mod softmax;

@@ -12,6 +12,7 @@ pub mod walr;
 use reticent_core::adjacency::Adjacency;
 use reticent_core::coding::Coding;
 use reticent_core::encoding::Encoding;
+use reticent_core::query;
 use reticent_core::schema::{Schema, TargetKind};
 
 use crate::model::{MODEL_BYTES_MAX, Model, largest_file};
@@ -153,8 +154,8 @@ pub fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, Strin
 #[must_use]
 pub fn outputs(schema: &Schema) -> usize {
     match &schema.target().kind {
-        TargetKind::Classes(classes) if classes.len() > 2 => classes.len(),
-        TargetKind::Classes(_) | TargetKind::Bounds { .. } => 1,
+        TargetKind::Classes(classes) => query::outputs(classes.len() as u32),
+        TargetKind::Bounds { .. } => 1,
     }
 }
 

@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::certificate::Certificate;
 use crate::prepared_fit::Fitted;
 use crate::raw_columns::Columns;
+use crate::softmax::softmax;
 
 /// Version of the model file that this software writes and reads.
 pub const MODEL_VERSION: u32 = 2;
@@ -242,10 +243,7 @@ impl Model {
             }
             Task::MulticlassClassification => {
                 let scores: Vec<f64> = (0..self.outputs.len()).map(|output| self.score(output, raw_columns)).collect();
-                let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let exponentials: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
-                let total: f64 = exponentials.iter().sum();
-                exponentials.into_iter().map(|value| value / total).collect()
+                softmax(&scores)
             }
             Task::Regression => panic!("a regression has no classes"),
         }

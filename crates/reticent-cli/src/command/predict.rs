@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, Float64Array, StringArray};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use reticent_core::coding::Coding;
+use reticent_core::largest_place::largest_place;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::model::{Model, Task};
 use reticent_fit::raw_columns::RawColumns;
@@ -88,7 +89,7 @@ impl<'a> PredictionWriter<'a> {
             Sink::Csv(writer) => {
                 for row in batch.chunks_exact(self.classes.len().max(1)) {
                     let numbers = row.iter().map(f64::to_string);
-                    let class = (!self.classes.is_empty()).then(|| self.classes[likeliest(row)].clone());
+                    let class = (!self.classes.is_empty()).then(|| self.classes[largest_place(row)].clone());
                     writer.write_record(class.into_iter().chain(numbers))?;
                 }
             }
@@ -106,17 +107,6 @@ impl<'a> PredictionWriter<'a> {
     }
 }
 
-/// Index of the largest probability, the first of equal ones.
-fn likeliest(probabilities: &[f64]) -> usize {
-    let mut place = 0;
-    for (other, probability) in probabilities.iter().enumerate() {
-        if *probability > probabilities[place] {
-            place = other;
-        }
-    }
-    place
-}
-
 fn column_names(classes: &[String]) -> Vec<String> {
     if classes.is_empty() {
         return vec!["predicted".to_owned()];
@@ -130,7 +120,7 @@ fn record_batch(classes: &[String], batch: &[f64]) -> Result<RecordBatch, arrow:
     let rows = || batch.chunks_exact(width);
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(width + 1);
     if !classes.is_empty() {
-        let predicted = rows().map(|row| classes[likeliest(row)].as_str());
+        let predicted = rows().map(|row| classes[largest_place(row)].as_str());
         columns.push(Arc::new(StringArray::from_iter_values(predicted)));
     }
     for place in 0..width {

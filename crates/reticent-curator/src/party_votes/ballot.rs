@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::str::Lines;
 
-use reticent_core::query::VOTE_STEPS;
+use reticent_core::query::{VOTE_STEPS, outputs};
 use reticent_core::schema::Class;
 use sha2::{Digest, Sha256};
 
@@ -39,7 +39,7 @@ impl Ballot {
     /// Integers a row: 1 for two classes (the vote for the last), else one a class.
     #[must_use]
     pub fn outputs(&self) -> usize {
-        if self.classes.len() == 2 { 1 } else { self.classes.len() }
+        outputs(self.classes.len() as u32)
     }
 
     /// Number of rows voted on.

@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use reticent_core::largest_place::largest_place;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 
@@ -147,13 +148,7 @@ impl LabelQuestions {
             for (value, score) in row.iter_mut().zip(scores) {
                 *value = ((score / score_step) as i32).clamp(-PART, PART);
             }
-            let mut predicted = 0;
-            for (class, score) in scores.iter().enumerate() {
-                if *score > scores[predicted] {
-                    predicted = class;
-                }
-            }
-            row[classes + predicted] = PART;
+            row[classes + largest_place(scores)] = PART;
         }
         Self::new(columns, values, score_step, log_normaliser, Parts::MoreClasses(classes))
     }

@@ -24,17 +24,18 @@ use reticent_core::adjacency::Adjacency;
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX};
+use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX, outputs};
 use reticent_core::schema::{Schema, TargetKind};
 
 use self::released_marginals::{ClassCounts, ReleasedMarginals, ScaledColumns, centred_logs};
-use self::saturation::{divisors_of, saturation_of, shares_of, softmax};
+use self::saturation::{divisors_of, saturation_of, shares_of};
 use self::signal_check::{expected_gain, kept_of_hits, kept_share};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::softmax::softmax;
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
@@ -185,7 +186,7 @@ impl Checked {
 
     /// Number of linear scores of a row.
     fn outputs(&self) -> usize {
-        if self.classes == 2 { 1 } else { self.classes as usize }
+        outputs(self.classes)
     }
 
     /// Saturation of bounded slopes for a signal `n mu`; 1 where there are none.

@@ -2,6 +2,7 @@
 //!
 //! It sees private rows and adds no noise: its votes are for the combiner alone, which protects them.
 
+use reticent_core::query::outputs;
 use reticent_math::soft_label_regression::{SoftLabelRegression, probabilities};
 
 use super::Auxiliary;
@@ -14,7 +15,7 @@ const RIDGE: f64 = 1.0;
 /// `rows` are raw columns with the index of their class. Without any row every class is equally likely.
 #[must_use]
 pub fn vote<'a>(auxiliary: &Auxiliary, classes: usize, rows: impl Iterator<Item = (&'a [f64], usize)>) -> Vec<f64> {
-    let outputs = if classes == 2 { 1 } else { classes };
+    let outputs = outputs(classes as u32);
     let (mut features, mut labels) = (Vec::new(), Vec::new());
     let mut count = 0;
     for (row, class) in rows {

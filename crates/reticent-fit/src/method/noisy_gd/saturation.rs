@@ -8,6 +8,8 @@
 //! ```
 //! which is `p` for `s = 1`, and less sure than `p` below.
 
+use crate::softmax::normalised;
+
 /// Signal `n mu` at which slopes are saturated by half, and the least saturation.
 const HALF_SIGNAL: f64 = 1000.0;
 const LEAST: f64 = 0.5;
@@ -50,17 +52,6 @@ pub(super) fn shares_of(rates: &[f64], saturation: f64) -> Vec<f64> {
         shares = normalised(step.map(|(share, (rate, reached))| share * (rate / reached).powf(DAMPING)).collect());
     }
     shares
-}
-
-/// Softmax of the scores.
-pub(super) fn softmax(scores: &[f64]) -> Vec<f64> {
-    let largest = scores.iter().fold(f64::NEG_INFINITY, |largest, score| largest.max(*score));
-    normalised(scores.iter().map(|score| (score - largest).exp()).collect())
-}
-
-fn normalised(values: Vec<f64>) -> Vec<f64> {
-    let total: f64 = values.iter().sum();
-    values.into_iter().map(|value| value / total).collect()
 }
 
 #[cfg(test)]

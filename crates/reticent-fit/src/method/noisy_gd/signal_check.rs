@@ -7,7 +7,7 @@
 
 use reticent_math::fixed_sequence::FixedSequence;
 
-use super::saturation::softmax;
+use crate::softmax::softmax;
 
 /// Prior of the share that should be kept: mean and standard deviation.
 const PRIOR: (f64, f64) = (0.5, 0.6);
