@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::adjacency::{PrivacyUnit, Relation};
 use crate::contribution::CodedLabel;
+use crate::hex::hex;
 use crate::ledger::{Budget, PlannedRelease};
 use crate::public_matrix::PublicMatrix;
 use crate::query::Map;
@@ -154,7 +155,7 @@ pub fn canonical_name(
         part(id);
         row.iter().for_each(|value| part(&value.to_le_bytes()));
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 /// The answer, as it is kept in the label holder's ledger and sent to whoever asked: noisy, and so public.

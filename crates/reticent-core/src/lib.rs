@@ -35,6 +35,7 @@ pub mod largest_place;
 pub mod contribution;
 pub mod sum;
 
+pub mod hex;
 pub mod units;
 mod ceil_sqrt;
 pub mod adjacency;

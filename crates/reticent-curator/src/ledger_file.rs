@@ -12,6 +12,7 @@ use std::time::Duration;
 use std::{fmt, fs, io};
 
 use reticent_core::adjacency::Relation;
+use reticent_core::hex::hex;
 use reticent_core::ledger::{Account, Budget, LedgerError, LedgerStore, Request};
 use reticent_core::units::MuSquared;
 use rusqlite::{Connection, OpenFlags};
@@ -226,7 +227,7 @@ fn draw_id(path: &Path) -> Result<String, LedgerFileError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| LedgerFileError::Entropy { path: path.to_owned(), reason: error.to_string() })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
 /// A new name survives a crash of the machine only when its folder is written too.

@@ -2,6 +2,7 @@
 
 use reticent_core::coding::{Coding, Column, symlog};
 use reticent_core::encoding::Encoding;
+use reticent_core::hex::hex;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -310,7 +311,7 @@ impl Model {
     /// SHA-256 of the model file's text.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        Sha256::digest(self.to_json()).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&Sha256::digest(self.to_json()))
     }
 
     /// The model file's text.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use reticent_core::hex::hex;
 use reticent_core::schema::Schema;
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
@@ -62,6 +63,6 @@ fn public_data(data: &Path) -> Result<PublicData, Failure> {
             bytes => hasher.update(&buffer[..bytes]),
         }
     }
-    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hex(&hasher.finalize());
     Ok(PublicData { file: data_name(data), sha256 })
 }

@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Feature, FeatureKind, Privacy, Schema, TableFormat, Target, TargetKind, TextFormat};
 use crate::adjacency::PrivacyUnit;
+use crate::hex::hex;
 
 impl Schema {
     /// SHA-256 of a canonical serialisation, as 64 lower-case hexadecimal digits.
@@ -21,7 +22,7 @@ impl Schema {
         for feature in &self.0.features {
             canonical.feature(feature);
         }
-        canonical.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&canonical.0.finalize())
     }
 }
 

@@ -7,6 +7,7 @@
 //! `H` is SHA-256 over the parts, each with its length before it. Who may write the file can compute all seals anew, so that
 //! only a seal that is kept elsewhere, as every certificate keeps that of its entry, proves that nothing before it changed.
 
+use reticent_core::hex::hex;
 use sha2::{Digest, Sha256};
 
 /// 64 hexadecimal digits.
@@ -51,7 +52,7 @@ fn hash(parts: &[&str]) -> Seal {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::str::Lines;
 
+use reticent_core::hex::hex;
 use reticent_core::query::{VOTE_STEPS, outputs};
 use reticent_core::schema::Class;
 use sha2::{Digest, Sha256};
@@ -227,7 +228,7 @@ pub fn file_fingerprint(path: &Path) -> std::io::Result<String> {
     loop {
         let read = file.read(&mut block)?;
         if read == 0 {
-            return Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            return Ok(hex(&digest.finalize()));
         }
         digest.update(&block[..read]);
     }
