@@ -10,6 +10,7 @@
 //! sum, a public fact (a header), or rows that their owner asked to be scored.
 
 pub mod draft;
+pub mod file_fingerprint;
 pub mod source;
 
 mod out_of_memory;

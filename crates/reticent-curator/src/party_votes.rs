@@ -31,7 +31,7 @@ mod roster;
 #[cfg(test)]
 mod tests;
 
-pub use ballot::{Ballot, VoteForm, file_fingerprint};
+pub use ballot::{Ballot, VoteForm};
 pub use roster::{Roster, RosterError, is_party_name};
 
 /// A votes file that is refused. Messages name the party and the line, and quote nothing that the file holds.

@@ -1,16 +1,14 @@
 //! `reticent fit-public`, and the public model that a private fit starts from: rows declared public, no ledger.
 
-use std::fs::File;
 use std::path::Path;
 
-use reticent_core::hex::hex;
 use reticent_core::schema::Schema;
+use reticent_curator::file_fingerprint::file_fingerprint;
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::model::{Model, PublicData};
 use reticent_fit::public_fit;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::{data_name, read_schema};
 use crate::args::FitPublicArguments;
@@ -53,16 +51,7 @@ fn failed(data: &Path, error: &public_fit::PublicFitError) -> Failure {
 
 /// Name and SHA-256 of a file that somebody declares public.
 fn public_data(data: &Path) -> Result<PublicData, Failure> {
-    let failed = |error| Failure::input_output("reading the public table", data, &error);
-    let mut hasher = Sha256::new();
-    let mut file = File::open(data).map_err(failed)?;
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match std::io::Read::read(&mut file, &mut buffer).map_err(failed)? {
-            0 => break,
-            bytes => hasher.update(&buffer[..bytes]),
-        }
-    }
-    let sha256 = hex(&hasher.finalize());
+    let sha256 =
+        file_fingerprint(data).map_err(|error| Failure::input_output("reading the public table", data, &error))?;
     Ok(PublicData { file: data_name(data), sha256 })
 }

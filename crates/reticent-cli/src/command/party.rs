@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use reticent_core::schema::{Class, Schema, TargetKind};
-use reticent_curator::party_votes::{
-    Ballot, PartyVotes, Roster, VoteForm, VotesError, file_fingerprint, is_party_name,
-};
+use reticent_curator::file_fingerprint::file_fingerprint;
+use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, VotesError, is_party_name};
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::method;

@@ -6,10 +6,8 @@ use std::io::Read;
 use std::path::Path;
 use std::str::Lines;
 
-use reticent_core::hex::hex;
 use reticent_core::query::{VOTE_STEPS, outputs};
 use reticent_core::schema::Class;
-use sha2::{Digest, Sha256};
 
 use super::VotesError;
 
@@ -31,7 +29,8 @@ pub enum VoteForm {
 }
 
 impl Ballot {
-    /// `classes` as in the schema, `rows` of the auxiliary file, and its [`file_fingerprint`].
+    /// `classes` as in the schema, `rows` of the auxiliary file, and its
+    /// [`file_fingerprint`](crate::file_fingerprint::file_fingerprint).
     #[must_use]
     pub fn new(classes: &[Class], rows: usize, auxiliary: String) -> Self {
         Self { classes: classes.to_vec(), rows, auxiliary }
@@ -215,22 +214,6 @@ impl Ballot {
         let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
         let distinct: BTreeSet<usize> = places.iter().copied().collect();
         (distinct.len() == names.len() && names.len() == self.classes.len()).then_some(Columns::Probabilities(places))
-    }
-}
-
-/// SHA-256 of a file's bytes: what `sha256sum` prints.
-///
-/// # Errors
-/// When the file cannot be read.
-pub fn file_fingerprint(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
-    let (mut digest, mut block) = (Sha256::new(), vec![0; 1 << 16]);
-    loop {
-        let read = file.read(&mut block)?;
-        if read == 0 {
-            return Ok(hex(&digest.finalize()));
-        }
-        digest.update(&block[..read]);
     }
 }
 

@@ -9,7 +9,8 @@ use reticent_core::engine::Engine;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery, VOTE_STEPS, VoteRule};
 use reticent_core::schema::Class;
-use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, file_fingerprint};
+use reticent_curator::file_fingerprint::file_fingerprint;
+use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm};
 use reticent_testkit::reveal;
 use tempfile::TempDir;
 
