@@ -19,6 +19,7 @@ use std::path::Path;
 
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
+use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
 use reticent_fit::model::{MODEL_BYTES_MAX, Model};
@@ -64,10 +65,13 @@ fn open_private(data: &Path, schema: &Schema) -> Result<TableSource, Failure> {
 
 /// Reads the rows into codes.
 fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Failure> {
-    let bar = progress::reading(source.bytes_total());
-    let table = CodedTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
-    bar.finish_and_clear();
-    Ok(table)
+    Ok(progress::while_reading(source.bytes_total(), |progress| CodedTable::read(source, schema, progress))?)
+}
+
+/// Reads rows as plain numbers: they are public, or a party's own.
+fn read_plain(data: &Path, schema: &Schema, need: Need) -> Result<PublicTable, Failure> {
+    let source = TableSource::open(data, schema, need)?;
+    Ok(progress::while_reading(source.bytes_total(), |progress| PublicTable::read(source, schema, progress))?)
 }
 
 /// Reads the private rows, and opens the ledger that pays for them.

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar over bytes of a file. Bytes read say no more than the file's size, which whoever sees this terminal sees too.
-pub(crate) fn reading(bytes: u64) -> ProgressBar {
-    bar(bytes, "reading   {wide_bar} {bytes}/{total_bytes}")
+/// Shows a bar over the bytes of a file while `read` works, which says how far it is. Bytes read say no more than the file's
+/// size, which whoever sees this terminal sees too.
+pub(crate) fn while_reading<T, E>(bytes: u64, read: impl FnOnce(&mut dyn FnMut(u64)) -> Result<T, E>) -> Result<T, E> {
+    let bar = bar(bytes, "reading   {wide_bar} {bytes}/{total_bytes}");
+    let result = read(&mut |bytes| bar.set_position(bytes));
+    bar.finish_and_clear();
+    result
 }
 
 /// A bar over the passes of a fit: their number is public.

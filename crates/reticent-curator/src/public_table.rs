@@ -1,4 +1,5 @@
-//! Rows that their owner has explicitly declared public: for evaluation and for the non-private yardstick.
+//! Rows as plain numbers, for uses that protect nothing: rows that their owner has explicitly declared public, and a party's
+//! own while it makes its votes of them.
 
 use reticent_core::coding::Coding;
 use reticent_core::record::Label;
@@ -6,7 +7,7 @@ use reticent_core::schema::Schema;
 
 use crate::source::{SourceError, TableSource};
 
-/// Public rows as plain numbers: columns in the user's units, row after row, and labels.
+/// Rows as plain numbers: columns in the user's units, row after row, and labels.
 pub struct PublicTable {
     columns: usize,
     values: Vec<f64>,
@@ -14,7 +15,7 @@ pub struct PublicTable {
 }
 
 impl PublicTable {
-    /// Reads a source whose rows are public. Nothing read here is protected.
+    /// Reads a source whose rows are public, or stay with their party. Nothing read here is protected.
     ///
     /// # Errors
     /// [`SourceError`] when the file cannot be read.

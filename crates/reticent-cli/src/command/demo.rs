@@ -7,14 +7,15 @@ use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::public_table::PublicTable;
+use reticent_curator::source::Need;
 use reticent_fit::evaluate::{Evaluation, public};
 use reticent_fit::public_fit;
 use serde_json::json;
 
-use super::evaluate::{evaluate_public, read_public};
+use super::evaluate::evaluate_public;
 use super::ledger_place::ledger_beside;
 use super::storage::StoredRows;
-use super::{data_name, fit, open_private, plan, read_private};
+use super::{data_name, fit, open_private, plan, read_plain, read_private};
 use crate::args::{DemoArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
@@ -59,13 +60,13 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let private = fit::fit(&rows, &data_name(&files.training), &prepared, &schema, &mut ledger)?;
     OutputFile::create(&files.model)?.write_and_finish(&private.to_json())?;
     // The demo's table is public.
-    let training = read_public(&files.training, &schema)?;
+    let training = read_plain(&files.training, &schema, Need::FeaturesAndTarget)?;
     let open = public_fit::fit(&schema, training.labelled())
         .map_err(|error| Failure::Data(format!("the non-private fit: {error}")))?;
 
     let (private_figures, open_figures) =
         (evaluate_public(&files.test, &private)?, evaluate_public(&files.test, &open)?);
-    let base = base_rate(&training, &read_public(&files.test, &schema)?);
+    let base = base_rate(&training, &read_plain(&files.test, &schema, Need::FeaturesAndTarget)?);
     let account = ledger.account()?;
     if arguments.json {
         let document = json!({

@@ -7,11 +7,9 @@ use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::ledger::LedgerStore;
 use reticent_core::query::LOG_LOSS_CAP;
-use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
-use reticent_curator::public_table::PublicTable;
-use reticent_curator::source::{Need, TableSource};
+use reticent_curator::source::{Need, Row, TableSource};
 use reticent_fit::evaluate::{Evaluation, private, public};
 use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
@@ -39,16 +37,14 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
 /// Exact figures; rows without a usable label are left out, and there must be others.
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
     let source = TableSource::open(data, &model.schema, Need::FeaturesAndTarget)?;
-    let bar = progress::reading(source.bytes_total());
-    let coding = Coding::of(&model.schema);
-    let mut columns = RawColumns::new(coding);
+    let mut columns = RawColumns::new(Coding::of(&model.schema));
     let mut scored = public::Scored::new(model);
-    source.for_each_row(&mut |bytes| bar.set_position(bytes), &mut |row| {
+    let mut score = |row: Row<'_>| {
         let Some(label) = row.label.number() else { return };
         columns.set(row.cells, row.given);
         scored.add(&columns, label);
-    })?;
-    bar.finish_and_clear();
+    };
+    progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut score))?;
     let evaluation = scored.finish();
     if evaluation.n == Some(0) {
         return Err(Failure::Data(format!(
@@ -58,14 +54,6 @@ pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, 
         )));
     }
     Ok(evaluation)
-}
-
-pub(super) fn read_public(data: &Path, schema: &Schema) -> Result<PublicTable, Failure> {
-    let source = TableSource::open(data, schema, Need::FeaturesAndTarget)?;
-    let bar = progress::reading(source.bytes_total());
-    let table = PublicTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
-    bar.finish_and_clear();
-    Ok(table)
 }
 
 fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(), Failure> {

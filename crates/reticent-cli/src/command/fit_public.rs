@@ -4,22 +4,21 @@ use std::path::Path;
 
 use reticent_core::schema::Schema;
 use reticent_curator::file_fingerprint::file_fingerprint;
-use reticent_curator::public_table::PublicTable;
-use reticent_curator::source::{Need, TableSource};
+use reticent_curator::source::Need;
 use reticent_fit::model::{Model, PublicData};
 use reticent_fit::public_fit;
 use serde_json::json;
 
-use super::{data_name, read_schema};
+use super::{data_name, read_plain, read_schema};
 use crate::args::FitPublicArguments;
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
-use crate::{progress, report};
+use crate::report;
 
 pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
     let schema = read_schema(&arguments.schema)?;
-    let table = read(&arguments.data, &schema)?;
+    let table = read_plain(&arguments.data, &schema, Need::FeaturesAndTargetOfPublicRows)?;
     let model = public_fit::fit(&schema, table.labelled()).map_err(|error| failed(&arguments.data, &error))?;
     let model = model.fitted_to(public_data(&arguments.data)?);
     out.write_and_finish(&model.to_json())?;
@@ -32,17 +31,9 @@ pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
 
 /// The model that `--public-data` stands for: fitted to rows that are declared public, with columns scaled by their figures.
 pub(super) fn start(data: &Path, schema: &Schema) -> Result<Model, Failure> {
-    let table = read(data, schema)?;
+    let table = read_plain(data, schema, Need::FeaturesAndTargetOfPublicRows)?;
     let model = public_fit::fit_start(schema, table.labelled()).map_err(|error| failed(data, &error))?;
     Ok(model.fitted_to(public_data(data)?))
-}
-
-fn read(data: &Path, schema: &Schema) -> Result<PublicTable, Failure> {
-    let source = TableSource::open(data, schema, Need::FeaturesAndTargetOfPublicRows)?;
-    let bar = progress::reading(source.bytes_total());
-    let table = PublicTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
-    bar.finish_and_clear();
-    Ok(table)
 }
 
 fn failed(data: &Path, error: &public_fit::PublicFitError) -> Failure {

@@ -5,8 +5,7 @@ use std::path::Path;
 use reticent_core::schema::{Class, Schema, TargetKind};
 use reticent_curator::file_fingerprint::file_fingerprint;
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, VotesError, is_party_name};
-use reticent_curator::public_table::PublicTable;
-use reticent_curator::source::{Need, TableSource};
+use reticent_curator::source::Need;
 use reticent_fit::method;
 use reticent_fit::party::{self, Auxiliary, local};
 use reticent_fit::plan::PrivacyClaim;
@@ -14,14 +13,14 @@ use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
-use super::{audit, data_name, fit, read_schema};
+use super::{audit, data_name, fit, read_plain, read_schema};
 use crate::args::{
     BallotArguments, BallotRequest, PartyCommand, PartyFitArguments, PartyPlanArguments, PartyRequest, VoteArguments,
 };
 use crate::combiner_choice::CombinerChoice;
 use crate::failure::Failure;
 use crate::files::OutputFile;
-use crate::{files, progress, report};
+use crate::{files, report};
 
 pub(super) fn run(command: &PartyCommand) -> Result<(), Failure> {
     match command {
@@ -61,17 +60,9 @@ impl Question {
 pub(super) fn read_auxiliary(place: &Path, schema: &Schema) -> Result<Auxiliary, Failure> {
     let fingerprint =
         file_fingerprint(place).map_err(|error| Failure::input_output("reading the auxiliary rows", place, &error))?;
-    let table = read_rows(place, schema, Need::Features)?;
+    let table = read_plain(place, schema, Need::Features)?;
     Auxiliary::new(schema, table.rows().map(|(row, _)| row), fingerprint)
         .map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
-}
-
-fn read_rows(place: &Path, schema: &Schema, need: Need) -> Result<PublicTable, Failure> {
-    let source = TableSource::open(place, schema, need)?;
-    let bar = progress::reading(source.bytes_total());
-    let table = PublicTable::read(source, schema, &mut |bytes| bar.set_position(bytes))?;
-    bar.finish_and_clear();
-    Ok(table)
 }
 
 fn check_party(name: &str) -> Result<(), Failure> {
@@ -96,7 +87,7 @@ fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
     let inputs = [arguments.ballot.schema.as_path(), &arguments.ballot.auxiliary, &arguments.data];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let question = Question::read(&arguments.ballot)?;
-    let own = read_rows(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
+    let own = read_plain(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
     let labelled = own.labelled().map(|(row, class)| (row, class as usize));
     let probabilities = local::vote(&question.auxiliary, question.classes.len(), labelled);
     let form = if arguments.probabilities { VoteForm::Probabilities } else { VoteForm::Class };

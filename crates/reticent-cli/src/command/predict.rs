@@ -8,7 +8,7 @@ use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use reticent_core::coding::Coding;
 use reticent_core::largest_place::largest_place;
-use reticent_curator::source::{Need, TableSource};
+use reticent_curator::source::{Need, Row, TableSource};
 use reticent_fit::model::{Model, Task};
 use reticent_fit::raw_columns::RawColumns;
 
@@ -27,14 +27,12 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
     let source = TableSource::open(&arguments.data, &model.schema, Need::Features)?;
     let mut writer = PredictionWriter::new(&arguments.out, &mut out, &model)?;
 
-    let coding = Coding::of(&model.schema);
-    let mut columns = RawColumns::new(coding);
+    let mut columns = RawColumns::new(Coding::of(&model.schema));
     // One number a row, or one probability a class.
     let width = model.classes.len().max(1);
     let mut batch = Vec::with_capacity(BATCH_ROWS * width);
     let mut failed = None;
-    let bar = progress::reading(source.bytes_total());
-    source.for_each_row(&mut |bytes| bar.set_position(bytes), &mut |row| {
+    let mut predict = |row: Row<'_>| {
         columns.set(row.cells, row.given);
         match model.task {
             Task::Regression => batch.push(model.number(&columns)),
@@ -46,8 +44,8 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
             failed = failed.take().or_else(|| writer.write(&batch).err());
             batch.clear();
         }
-    })?;
-    bar.finish_and_clear();
+    };
+    progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut predict))?;
     let written = failed.map_or_else(|| writer.write(&batch), Err).and_then(|()| writer.close());
     written
         .map_err(|error| Failure::InputOutput(format!("{}: writing predictions: {error}", arguments.out.display())))?;

@@ -47,9 +47,8 @@ impl StoredRows {
         } else {
             ScratchPlace::encrypted(folder)
         };
-        let bar = progress::reading(source.bytes_total());
-        let table = SpilledTable::read(source, schema, &place, &mut |bytes| bar.set_position(bytes))?;
-        bar.finish_and_clear();
+        let bytes = source.bytes_total();
+        let table = progress::while_reading(bytes, |progress| SpilledTable::read(source, schema, &place, progress))?;
         Ok(Self::Scratch(SpilledEngine::new(table)?))
     }
 

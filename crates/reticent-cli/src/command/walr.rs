@@ -102,17 +102,13 @@ fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure> {
 
 fn read_rows(data: &Path, schema: &Schema, id: &str, columns: Columns) -> Result<IdentifiedRows, Failure> {
     let source = TableSource::open_with_ids(data, schema, Need::Features, id)?;
-    let bar = progress::reading(source.bytes_total());
-    let rows = IdentifiedRows::read(source, schema, columns, &mut |bytes| bar.set_position(bytes))?;
-    bar.finish_and_clear();
-    Ok(rows)
+    let bytes = source.bytes_total();
+    Ok(progress::while_reading(bytes, |progress| IdentifiedRows::read(source, schema, columns, progress))?)
 }
 
 fn read_weights(path: &Path) -> Result<WeightList, Failure> {
-    let bar = progress::reading(std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
-    let list = weights_file::read_weights(path, &mut |bytes| bar.set_position(bytes))?;
-    bar.finish_and_clear();
-    Ok(list)
+    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    Ok(progress::while_reading(bytes, |progress| weights_file::read_weights(path, progress))?)
 }
 
 fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
@@ -186,11 +182,10 @@ fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
         delta: arguments.delta,
         data: &data_name(&arguments.labels),
     };
-    let bar = progress::reading(0);
     interrupt::may_pay(ledger.path());
-    let answer =
-        label_measure::measure(&list, &arguments.labels, &terms, &mut ledger, &mut |bytes| bar.set_position(bytes))?;
-    bar.finish_and_clear();
+    let answer = progress::while_reading(0, |progress| {
+        label_measure::measure(&list, &arguments.labels, &terms, &mut ledger, progress)
+    })?;
     // It is kept in the ledger: if it cannot be written, the same command gives it again without a charge.
     out.write_and_finish(&answer.text)?;
 
