@@ -53,8 +53,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
         line!(text, "Chosen because {reason}");
     }
     line!(text, "Privacy: epsilon {} at delta {:e} (mu {:.6})", claim.epsilon, claim.delta.get(), claim.mu);
-    let pure = plan.releases.iter().map(|release| release.pure_epsilon_up(&claim.relation)).sum::<Option<f64>>();
-    if let Some(pure) = pure.filter(|pure| *pure > 0.0) {
+    if let Some(pure) = plan.pure_epsilon_up().filter(|pure| *pure > 0.0) {
         line!(
             text,
             "All noise is Laplace noise: epsilon {pure:.6} at delta 0. A ledger counts in mu, where that is worth more than the \

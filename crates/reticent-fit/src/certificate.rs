@@ -83,12 +83,11 @@ impl Certificate {
             let mu_of_one = all / f64::from(planned.times).sqrt();
             CertifiedRelease { planned: planned.clone(), sensitivity, mu_of_one }
         };
-        let pure = request.releases.iter().map(|planned| planned.pure_epsilon_up(&relation)).sum::<Option<f64>>();
         Self {
             releases: request.releases.iter().map(certify).collect(),
             epsilon,
             delta,
-            pure_epsilon: pure,
+            pure_epsilon: plan.pure_epsilon_up(),
             mu: price.mu_up(),
             mu_squared: price,
             method: plan.method.to_owned(),

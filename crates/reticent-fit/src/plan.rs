@@ -1,6 +1,7 @@
 //! What will be asked and what it costs, before any row is read: pure functions of the schema and the request.
 
 use reticent_core::account::gdp;
+use reticent_core::account::pure::PureLoss;
 use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::coding::Coding;
 use reticent_core::ledger::{PlannedRelease, Request};
@@ -175,6 +176,16 @@ impl Plan {
     ) -> Self {
         let public = declared_public(request);
         Self { method, claim: request.claim.clone(), releases, public, expectations, reason: None }
+    }
+
+    /// Epsilon at delta 0 of all releases together, rounded up; `None` where the noise of one is Gaussian, which has none.
+    #[must_use]
+    pub fn pure_epsilon_up(&self) -> Option<f64> {
+        let with = |sum: PureLoss, release: &PlannedRelease| {
+            let epsilon = release.pure_epsilon_up(&self.claim.relation)?;
+            sum.checked_add(Epsilon::new(epsilon).ok()?)
+        };
+        self.releases.iter().try_fold(PureLoss::ZERO, with).map(PureLoss::get)
     }
 
     /// What the ledger will be asked to charge.
