@@ -250,6 +250,11 @@ fn weakness(schema: &Schema, classes: u32, mu: f64) -> f64 {
     1.0 / (1.0 + (rows * mu / half).powi(2))
 }
 
+/// The declared number of rows: that of units, where each has one row at most.
+fn declared_rows(schema: &Schema) -> Option<u64> {
+    if schema.privacy().unit.rows_max() == 1 { schema.privacy().rows } else { None }
+}
+
 /// What one lattice unit of a gradient sum is worth when the largest contribution of a row is 1.
 fn gradient_step() -> f64 {
     1.0 / (f64::from(SLOPE_MAX) * f64::from(LATTICE_NORM_MAX))
@@ -300,8 +305,7 @@ impl Fit {
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
         counts.add(&marginals.values()[..classes], marginals.noise_standard_deviation);
-        let declared = (schema.privacy().unit.rows_max() == 1).then_some(schema.privacy().rows).flatten();
-        let rows = counts.rows(declared);
+        let rows = counts.rows(declared_rows(schema));
 
         let gradient = releases.planned(2);
         let passes = gradient.times;

@@ -68,7 +68,7 @@ impl Method for NoisyGdLecture {
     fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let schema = request.schema;
         let classes = classes_of(NAME, schema)?;
-        let rows = declared_rows(NAME, schema)?;
+        let units = declared_units(NAME, schema)?;
         let (encoding, norm_bound) = encoding(schema);
         let columns = encoding.coding().columns().len();
         let options = request.options;
@@ -92,7 +92,7 @@ impl Method for NoisyGdLecture {
             plan_release(NAME, "gradient", shape.clone(), passes, request.claim.mu_squared, &request.claim.relation)
         };
         let step = norm_bound / f64::from(GRADIENT_NORM_MAX);
-        let noise = |gradient: &PlannedRelease| gradient.noise.standard_deviation(gradient.noise_scale) * step / rows;
+        let noise = |gradient: &PlannedRelease| gradient.noise.standard_deviation(gradient.noise_scale) * step / units;
         let passes = match options.whole_number("passes", 1..=PASSES_MAX)? {
             Some(passes) => passes,
             None => theorem.default_passes(noise(&price(NonZeroU32::MIN)?)),
@@ -108,7 +108,7 @@ impl Method for NoisyGdLecture {
         let expectations = expectations(&theorem, &rounding, norm_bound, schema);
         let plan = Plan::of(NAME, request, vec![gradient], expectations);
         let encoding = Arc::new(encoding);
-        let fit = Fit { encoding: encoding.clone(), start, rows, theorem };
+        let fit = Fit { encoding: encoding.clone(), start, units, theorem };
         Ok(PreparedFit::new(plan, Some(encoding), move |releases| fit.run(releases)))
     }
 }
@@ -116,7 +116,7 @@ impl Method for NoisyGdLecture {
 struct Fit {
     encoding: Arc<Encoding>,
     start: Vec<f64>,
-    rows: f64,
+    units: f64,
     theorem: Theorem,
 }
 
@@ -125,7 +125,7 @@ impl Fit {
         let passes = releases.planned(0).times;
         let mean_gradient = |weights: &[f64]| {
             let released = releases.sum(0, &self.encoding, PassWeights::quantise(weights))?;
-            Ok::<_, FitError>(released.values().into_iter().map(|sum| sum / self.rows).collect())
+            Ok::<_, FitError>(released.values().into_iter().map(|sum| sum / self.units).collect())
         };
         let Theorem { radius, .. } = self.theorem;
         let weights = projected_mean(&self.start, radius, self.theorem.step(), passes, mean_gradient)?;
@@ -272,9 +272,9 @@ pub(super) fn classes_of(method: &'static str, schema: &Schema) -> Result<u32, P
     }
 }
 
-/// The public number of units that the mean gradient is divided by.
-pub(super) fn declared_rows(method: &'static str, schema: &Schema) -> Result<f64, PlanError> {
-    schema.privacy().rows.map(|rows| rows as f64).ok_or_else(|| {
+/// The declared number of units, each of which may have several rows: what the mean gradient is divided by.
+pub(super) fn declared_units(method: &'static str, schema: &Schema) -> Result<f64, PlanError> {
+    schema.privacy().rows.map(|units| units as f64).ok_or_else(|| {
         PlanError::Parameter(format!(
             "method {method} divides by the number of rows, which its source takes as public; declare it as `rows` in \
              [privacy], or use noisy-gd"

@@ -18,7 +18,7 @@ use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{GRADIENT_NORM_MAX, Map, QueryShape};
 
-use super::noisy_gd_lecture::{classes_of, declared_rows, encoding};
+use super::noisy_gd_lecture::{classes_of, declared_units, encoding};
 use super::{FitRequest, Method, start_weights};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, PrivacyClaim, plan_release};
@@ -78,7 +78,7 @@ impl Method for NoisyGdSlides {
             let found = format!("{classes} classes");
             return Err(PlanError::Target { method: NAME, fits: "two classes", found });
         }
-        let rows = declared_rows(NAME, schema)?;
+        let units = declared_units(NAME, schema)?;
         let (encoding, norm_bound) = encoding(schema);
         let columns = encoding.coding().columns().len();
         let options = request.options;
@@ -97,7 +97,7 @@ impl Method for NoisyGdSlides {
         let gradient =
             plan_release(NAME, "clipped gradient", shape, times, request.claim.mu_squared, &request.claim.relation)?;
         let step = norm_bound / f64::from(GRADIENT_NORM_MAX);
-        let noise = gradient.noise.standard_deviation(gradient.noise_scale) * step / rows;
+        let noise = gradient.noise.standard_deviation(gradient.noise_scale) * step / units;
         let learning_rate = learning_rate.unwrap_or(1.0 / (norm_bound * norm_bound));
         let expect = |name, value, meaning: &str| Expectation { name, value, meaning: meaning.to_owned() };
         let expectations = vec![
@@ -107,7 +107,7 @@ impl Method for NoisyGdSlides {
             expect("noise of the mean gradient", noise, "standard deviation of a coordinate, one pass"),
             expect(
                 "the same by the slides' formula",
-                slides_noise(clip, rows, passes, request.claim),
+                slides_noise(clip, units, passes, request.claim),
                 "(2C / (n epsilon)) sqrt(2 T ln(1.25 / delta)), for comparison: too much at small epsilon, too little at large",
             ),
         ];
@@ -117,7 +117,7 @@ impl Method for NoisyGdSlides {
             None => vec![0.0; columns],
         };
         let encoding = Arc::new(encoding);
-        let fit = Fit { encoding: encoding.clone(), start, rows, learning_rate };
+        let fit = Fit { encoding: encoding.clone(), start, units, learning_rate };
         Ok(PreparedFit::new(plan, Some(encoding), move |releases| fit.run(releases)))
     }
 }
@@ -125,7 +125,7 @@ impl Method for NoisyGdSlides {
 struct Fit {
     encoding: Arc<Encoding>,
     start: Vec<f64>,
-    rows: f64,
+    units: f64,
     learning_rate: f64,
 }
 
@@ -134,7 +134,7 @@ impl Fit {
         let passes = releases.planned(0).times;
         let mean_gradient = |weights: &[f64]| {
             let released = releases.sum(0, &self.encoding, PassWeights::quantise(weights))?;
-            Ok::<_, FitError>(released.values().into_iter().map(|sum| sum / self.rows).collect())
+            Ok::<_, FitError>(released.values().into_iter().map(|sum| sum / self.units).collect())
         };
         let weights = last_iterate(&self.start, self.learning_rate, passes, mean_gradient)?;
         Ok(Fitted { encoding: self.encoding.clone(), weights, covariance: None })
@@ -157,8 +157,8 @@ fn last_iterate<E>(
 }
 
 /// What the slides would add to a coordinate of the mean gradient: `(2C / (n epsilon)) sqrt(2 T ln(1.25 / delta))`.
-fn slides_noise(clip: f64, rows: f64, passes: u32, claim: &PrivacyClaim) -> f64 {
-    2.0 * clip / (rows * claim.epsilon.get()) * (2.0 * f64::from(passes) * (1.25 / claim.delta.get()).ln()).sqrt()
+fn slides_noise(clip: f64, units: f64, passes: u32, claim: &PrivacyClaim) -> f64 {
+    2.0 * clip / (units * claim.epsilon.get()) * (2.0 * f64::from(passes) * (1.25 / claim.delta.get()).ln()).sqrt()
 }
 
 #[cfg(test)]
