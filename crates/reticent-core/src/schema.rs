@@ -18,8 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
 
 pub use nearest_name::nearest_name;
-pub(crate) use text::number_spelling;
-pub use text::{toml_key, toml_list, toml_string};
+pub use text::{number_spelling, toml_key, toml_list, toml_string};
 
 /// What is public about a table: who is protected, how the file is written, the target and the features.
 ///

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use reticent_core::record::RawValue;
-use reticent_core::schema::{BOUND_MAX, MISSING_DEFAULT, OTHER, toml_key, toml_list, toml_string};
+use reticent_core::schema::{BOUND_MAX, MISSING_DEFAULT, OTHER, number_spelling, toml_key, toml_list, toml_string};
 
 use crate::source::{
     ColumnNames, CsvTable, NamedIn, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable,
@@ -210,7 +210,7 @@ impl Summary {
             self.low = self.low.min(number);
             self.high = self.high.max(number);
             if self.words.is_some() {
-                self.observe_word(&spelled(number));
+                self.observe_word(&number_spelling(number));
             }
         }
     }
@@ -340,7 +340,7 @@ fn declaration_of_feature(summary: &Summary, key: &str) -> Result<String, &'stat
     }
     if summary.is_number {
         let (low, high) = friendly_bounds(summary).ok_or("has one value only, which tells nothing")?;
-        return Ok(format!("bounds = [{}, {}]", spelled(low), spelled(high)));
+        return Ok(format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high)));
     }
     let words = summary.words.as_ref().ok_or(TOO_MANY_WORDS)?;
     let listed: Vec<String> = words.iter().filter(|word| *word != OTHER).map(|word| toml_string(word)).collect();
@@ -358,7 +358,7 @@ fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
     let is_quantity = !summary.is_whole || words.is_none_or(|words| words.len() > NUMERIC_CLASSES_MAX);
     if summary.is_number && is_quantity {
         let (low, high) = friendly_bounds(summary).ok_or("has one value only")?;
-        return Ok(format!("bounds = [{}, {}]", spelled(low), spelled(high)));
+        return Ok(format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high)));
     }
     let words = words.ok_or("has more than 50 different values")?;
     if words.len() < 2 {
@@ -396,15 +396,6 @@ fn friendly_bounds(summary: &Summary) -> Option<(f64, f64)> {
     let low = round(low, f64::floor).min(low).max(-BOUND_MAX);
     let high = round(high, f64::ceil).max(high).min(BOUND_MAX);
     Some((low + 0.0, high + 0.0))
-}
-
-/// A number as TOML, and as values are compared by: 3 for 3.0, 0.5, 1e21.
-fn spelled(number: f64) -> String {
-    if number.fract().abs() <= 0.0 && number.abs() < 1e15 {
-        format!("{}", number as i64)
-    } else {
-        format!("{number:?}")
-    }
 }
 
 /// The usual delimiter that occurs most outside quotes in the first line.

@@ -89,8 +89,9 @@ pub fn toml_string(text: &str) -> String {
     quoted
 }
 
-/// The spelling of a number that categories and classes are compared by: `1` for 1.0, `0.5`, `1e21`.
-pub(crate) fn number_spelling(number: f64) -> String {
+/// The spelling of a number that categories and classes are compared by, TOML as well: `1` for 1.0, `0.5`, `1e21`.
+#[must_use]
+pub fn number_spelling(number: f64) -> String {
     // Whole numbers below 2^53 are exact in both types, so the cast changes nothing.
     if number.fract().abs() <= 0.0 && number.abs() < 9_007_199_254_740_992.0 {
         (number as i64).to_string()
