@@ -63,7 +63,7 @@ pub enum ElsewhereError {
 pub fn weights(
     schema: &Schema,
     features: &PublicFeatures,
-    wish: &PrivacyClaim,
+    claim: &PrivacyClaim,
     options: &Options,
 ) -> Result<PublicMatrix, ElsewhereError> {
     let settings = settings(schema, options)?;
@@ -73,10 +73,10 @@ pub fn weights(
     let map = walr::product_map(model, columns);
     let shape = QueryShape::of_schema(map, schema).map_err(PlanError::from)?;
     let sensitivity = shape
-        .sensitivity(&wish.relation)
-        .ok_or_else(|| PlanError::Adjacency { method: walr::NAME, relation: wish.relation.clone() })?;
-    let scale = NoiseScale::smallest_within(sensitivity, wish.mu_squared)
-        .ok_or(PlanError::TooSmall { mu: wish.mu, releases: 1 })?;
+        .sensitivity(&claim.relation)
+        .ok_or_else(|| PlanError::Adjacency { method: walr::NAME, relation: claim.relation.clone() })?;
+    let scale = NoiseScale::smallest_within(sensitivity, claim.mu_squared)
+        .ok_or(PlanError::TooSmall { mu: claim.mu, releases: 1 })?;
     Ok(walr::public_matrix(features, model, &settings, scale.get() as f64)?)
 }
 

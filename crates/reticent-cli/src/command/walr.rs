@@ -42,8 +42,8 @@ fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
     let schema = read_schema(&arguments.schema)?;
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
-    let wish = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
-    let matrix = labels_elsewhere::weights(&schema, &rows.features, &wish, &Options::default())?;
+    let claim = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
+    let matrix = labels_elsewhere::weights(&schema, &rows.features, &claim, &Options::default())?;
     let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
     write_weights(out, &arguments.out, &list, "weights of a regression", arguments.json)
 }
