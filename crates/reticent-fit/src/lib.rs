@@ -12,12 +12,12 @@
 
 pub mod audit;
 pub mod certificate;
+mod checked_minimum;
 pub mod column_scaling;
 pub mod evaluate;
 pub mod gram_release;
 pub mod labels_elsewhere;
 pub mod method;
-mod minimum;
 pub mod model;
 pub mod options;
 pub mod party;

@@ -14,7 +14,7 @@ use reticent_core::minimum::{ANSWER_BITS, PERTURBATION_BITS};
 use std::num::NonZeroU32;
 
 use super::{FitRequest, Method};
-use crate::minimum::CheckedMinimum;
+use crate::checked_minimum::CheckedMinimum;
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::PreparedFit;

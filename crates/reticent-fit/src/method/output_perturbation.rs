@@ -13,7 +13,7 @@ use reticent_core::adjacency::Adjacency;
 use reticent_core::minimum::ANSWER_BITS;
 
 use super::{FitRequest, Method};
-use crate::minimum::CheckedMinimum;
+use crate::checked_minimum::CheckedMinimum;
 use crate::options::MethodOption;
 use crate::plan::{Plan, PlanError, plan_release};
 use crate::prepared_fit::PreparedFit;
