@@ -13,6 +13,8 @@
 //! Sources: Bassily, Smith, Thakurta 2014, Alg. 1 (noisy gradient descent); Polyak 1964 (momentum); the weights and the loss
 //! are derived in the page named above.
 
+mod descended;
+mod heavy_ball;
 mod released_marginals;
 mod saturation;
 mod signal_check;
@@ -27,24 +29,19 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX, outputs};
 use reticent_core::schema::{Schema, TargetKind};
 
-use self::released_marginals::{ClassCounts, ReleasedMarginals, ScaledColumns, centred_logs};
-use self::saturation::{divisors_of, saturation_of, shares_of};
-use self::signal_check::{expected_gain, kept_of_hits, kept_share};
+use self::descended::Descended;
+use self::heavy_ball::{HeavyBall, Stride, descent_time};
+use self::released_marginals::{ClassCounts, ReleasedMarginals, centred_logs};
+use self::saturation::{saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
-use crate::softmax::softmax;
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
 
-/// Least momentum `beta`: the effective step is `eta / (1 - beta)`.
-const MOMENTUM: f64 = 0.9;
-/// Where the largest stable steps are too short for the time, momentum rises to at most `1 - MEMORY/T`: swings from the start,
-/// which shrink by `sqrt(beta)` a pass, are then down to `e^{-3}` at the end, before they are averaged.
-const MEMORY: f64 = 6.0;
 /// `mu²` is shared out in so many parts; class counts, marginals and signal check get [`SIDE_PARTS`] of them each, the check of more
 /// than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
@@ -62,18 +59,6 @@ const PASSES: (f64, f64) = (100.0, 1000.0);
 const PASSES_BY_MU: f64 = 1000.0;
 /// Most passes that may be asked for.
 const PASSES_MAX: u32 = 100_000;
-/// Share of the iterates, the last ones, that the result is the mean of.
-const AVERAGED_SHARE: f64 = 0.3;
-/// Time of the descent of two classes, in units of `n mu / A`, and the signal-to-noise ratio `n mu` at which it is halved: see
-/// [`descent_time`].
-const TIME: f64 = 0.75;
-const SIGNAL_HALF: f64 = 4.0;
-/// The same of more classes, whose scores are larger.
-const TIME_OF_MANY: f64 = 1.2;
-const SIGNAL_HALF_OF_MANY: f64 = 20.0;
-/// How far intercepts of more than two classes move to what their shares stand for under saturated slopes. The whole way is right
-/// without features; with them early stopping, which makes scores less sure, cancels some of it.
-const LINK_SHARE: f64 = 0.5;
 
 /// The method.
 pub struct NoisyGd;
@@ -355,234 +340,10 @@ impl Fit {
     }
 }
 
-/// Where a descent has led, and all that the check of its signal needs.
-struct Descended {
-    encoding: Arc<Encoding>,
-    scaled: ScaledColumns,
-    counts: ClassCounts,
-    rows: f64,
-    /// Whether it started from a model that was handed in.
-    is_started: bool,
-    start: Vec<f64>,
-    weights: Vec<f64>,
-    saturation: f64,
-    /// What the steps took: see [`Stride`].
-    time: f64,
-}
-
-impl Descended {
-    /// Keeps what a table of two classes and signs bears out, for a start at their rates.
-    fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
-        let (mut change, rows) = (self.change(), self.rows);
-        let intercept_change = std::mem::replace(&mut change[0], 0.0);
-        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&change))?;
-        let (cells, cell_noise) = (released.values(), released.noise_standard_deviation);
-        let rate = self.counts.rate(rows);
-        let kept = kept_share(&cells, cell_noise, rows, rate, self.scaled.score_deviation(&change));
-        self.shorten(&change, kept);
-        self.counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], std::f64::consts::SQRT_2 * cell_noise);
-        let base = self.counts.log_odds(rows)[0];
-        // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
-        // the end along.
-        let rate = self.counts.rate(rows);
-        let left = left_of_start(rate.min(1.0 - rate), self.scaled.row_norm, self.time);
-        let end = self.start[0] + intercept_change + left * (base - self.start[0]);
-        // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
-        let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
-        let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
-        self.weights[0] = base + kept * (end - base);
-        Ok(self.fitted())
-    }
-
-    /// Keeps what excess hits bear out. With more than two classes intercepts move to what their shares stand for: the whole way as far
-    /// as they still are where the counts put them, and half of it else.
-    fn check_hits(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
-        let (mut change, rows) = (self.change(), self.rows);
-        let deviations = self.scaled.deviations();
-        let columns = deviations.len();
-        change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = 0.0);
-        let intercepts = |weights: &[f64]| -> Vec<f64> { weights.iter().copied().step_by(columns).collect() };
-        let bases = if self.is_started { intercepts(&self.start) } else { self.counts.log_odds(rows) };
-        let mut first = self.start.clone();
-        first.iter_mut().step_by(columns).zip(&bases).for_each(|(intercept, base)| *intercept = *base);
-        let second = first.iter().zip(&change).map(|(first, change)| first + change);
-        let both: Vec<f64> = first.iter().copied().chain(second).collect();
-        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&both))?;
-        let expected = rows * expected_gain(&first, &change, &deviations);
-        let kept = kept_of_hits(&released.values(), released.noise_standard_deviation, expected);
-        self.shorten(&change, kept);
-
-        let links = self.links(&intercepts(&self.start), &intercepts(&self.weights));
-        for (class, (base, link)) in bases.into_iter().zip(links).enumerate() {
-            let end = self.weights[class * columns] + link;
-            self.weights[class * columns] = base + kept * (end - base);
-        }
-        Ok(self.fitted())
-    }
-
-    /// What intercepts at the end of a descent move by. With more than two classes what shares stand for is the shares times their
-    /// divisors, normalised.
-    fn links(&self, starts: &[f64], ends: &[f64]) -> Vec<f64> {
-        if ends.len() == 1 {
-            return vec![0.0];
-        }
-        let shares = softmax(starts);
-        let curvatures = shares.iter().zip(divisors_of(&shares, self.saturation));
-        let moved = curvatures.map(|(share, divisor)| {
-            let left = left_of_start(share * (1.0 - share) / divisor, self.scaled.row_norm, self.time);
-            // A start that was handed in stands for itself.
-            let of_start = if self.is_started { 0.0 } else { left };
-            of_start + (1.0 - left) * LINK_SHARE
-        });
-        let factors = centred_logs(&divisors_of(&softmax(ends), self.saturation));
-        moved.zip(factors).map(|(moved, factor)| moved * factor).collect()
-    }
-
-    fn change(&self) -> Vec<f64> {
-        self.weights.iter().zip(&self.start).map(|(weight, start)| weight - start).collect()
-    }
-
-    /// Takes back what is not kept of a change.
-    fn shorten(&mut self, change: &[f64], kept: f64) {
-        for (weight, change) in self.weights.iter_mut().zip(change) {
-            *weight -= (1.0 - kept) * change;
-        }
-    }
-
-    fn fitted(self) -> Fitted {
-        Fitted { encoding: self.encoding, weights: self.weights, covariance: None }
-    }
-}
-
-/// How long a descent goes on, for a signal `n mu` and a typical row norm `A`.
-///
-/// ```text
-///   time = eta T / (1 - beta) = c n mu / A,    c = 3/4 · n mu / (n mu + 4),  with more than two classes  6/5 · n mu / (n mu + 20)
-/// ```
-/// At that time the noise of all passes, added up, has moved each weight by about `c/A`: the score of a row, then, by about `c`, the size of a usual
-/// score. Going on would add noise faster than signal.
-fn descent_time(classes: u32, signal: f64, row_norm: f64) -> f64 {
-    let (time, half) = if classes == 2 { (TIME, SIGNAL_HALF) } else { (TIME_OF_MANY, SIGNAL_HALF_OF_MANY) };
-    time * signal / (signal + half) * signal / row_norm
-}
-
-/// Step `eta` and momentum `beta` of a descent.
-#[derive(Debug, Clone, Copy)]
-struct Stride {
-    step: f64,
-    momentum: f64,
-}
-
-impl Stride {
-    /// That of `passes` passes `T` that take `time = eta T / (1 - beta)` together, or as near as they come to it.
-    ///
-    /// ```text
-    ///   eta <= 2 (1 + beta) / L      stable: Polyak 1964, with L the largest eigenvalue of the mean Hessian
-    ///   time = 2 T (1 + beta) / ((1 - beta) L)  at that step,   so  beta = 1 - 2/(r + 1)  with  r = time L / (2 T)
-    /// ```
-    /// within `[9/10, 1 - 6/T]`. `largest_curvature` is at least `L`: the curvature of the loss times the mean row norm, and the
-    /// penalty a row.
-    fn of(time: f64, largest_curvature: f64, passes: u32) -> Self {
-        let passes = f64::from(passes);
-        let ratio = time * largest_curvature / (2.0 * passes);
-        let most = (1.0 - MEMORY / passes).max(MOMENTUM);
-        let momentum = (1.0 - 2.0 / (ratio + 1.0)).clamp(MOMENTUM, most);
-        let step = (time * (1.0 - momentum) / passes).min(2.0 * (1.0 + momentum) / largest_curvature);
-        Self { step, momentum }
-    }
-
-    /// `eta T / (1 - beta)`.
-    fn time(self, passes: u32) -> f64 {
-        self.step * f64::from(passes) / (1.0 - self.momentum)
-    }
-}
-
-/// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base
-/// rates: `min(p, 1 - p)` of the two-sided loss, `p_k (1 - p_k) / d_k` of bounded slopes with divisors `d`.
-fn left_of_start(curvature: f64, row_norm: f64, time: f64) -> f64 {
-    (-curvature / row_norm * time).exp()
-}
-
-/// Heavy-ball descent on noisy gradients, and the mean of its last points.
-struct HeavyBall {
-    weights: Vec<f64>,
-    velocity: Vec<f64>,
-    sum: Vec<f64>,
-    columns: usize,
-    stride: Stride,
-    rows: f64,
-    l2: f64,
-    left: u32,
-    averaged: u32,
-}
-
-impl HeavyBall {
-    /// The first of every `columns` weights is an intercept, which is not penalised.
-    fn from(start: Vec<f64>, columns: usize, stride: Stride, rows: f64, l2: f64, passes: u32) -> Self {
-        let averaged = ((f64::from(passes) * AVERAGED_SHARE).ceil() as u32).clamp(1, passes);
-        let zero = vec![0.0; start.len()];
-        Self { weights: start, velocity: zero.clone(), sum: zero, columns, stride, rows, l2, left: passes, averaged }
-    }
-
-    fn follow(&mut self, gradient: &[f64]) {
-        let Stride { step, momentum } = self.stride;
-        let step = step / self.rows;
-        for (place, noisy) in gradient.iter().enumerate() {
-            let penalty = if place % self.columns == 0 { 0.0 } else { self.l2 * self.weights[place] };
-            self.velocity[place] = momentum * self.velocity[place] - step * (noisy + penalty);
-            self.weights[place] += self.velocity[place];
-        }
-        if self.left <= self.averaged {
-            for (total, weight) in self.sum.iter_mut().zip(&self.weights) {
-                *total += weight;
-            }
-        }
-        self.left -= 1;
-    }
-
-    fn mean(self) -> Vec<f64> {
-        let averaged = f64::from(self.averaged);
-        self.sum.into_iter().map(|total| total / averaged).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::signal_check::kept_share;
     use super::*;
-
-    #[test]
-    fn the_step_stays_in_the_stable_range() {
-        for signal in [1e-3, 1.0, 1e3, 1e6, 1e12] {
-            for norm in [1.0, 3.0, 30.0] {
-                for curvature in [0.25, 1.0] {
-                    for penalty in [0.0, 1.0, 1e9] {
-                        for passes in [1, 7, 100, 1000] {
-                            let largest = norm * curvature + penalty;
-                            let stride = Stride::of(descent_time(2, signal, norm), largest, passes);
-                            // Heavy ball on a quadratic with curvature up to L converges for eta <= 2 (1 + beta) / L.
-                            let most = 2.0 * (1.0 + stride.momentum) / largest;
-                            assert!(stride.step > 0.0 && stride.step <= most * (1.0 + 1e-12), "{stride:?}");
-                            assert!((0.9..1.0).contains(&stride.momentum), "{stride:?}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn momentum_rises_where_steps_alone_are_too_short() {
-        // The longest time of a momentum of nine tenths: 38 passes over the curvature.
-        let short = Stride::of(1900.0, 2.0, 100);
-        assert!((short.momentum - 0.9).abs() < 1e-12 && (short.time(100) - 1900.0).abs() < 1e-6, "{short:?}");
-        let longer = Stride::of(2500.0, 2.0, 100);
-        assert!(longer.momentum > 0.9 && (longer.time(100) - 2500.0).abs() < 1e-6, "{longer:?}");
-        let longest = Stride::of(1e9, 2.0, 100);
-        assert!(
-            (longest.momentum - 0.94).abs() < 1e-12 && (longest.time(100) - 9700.0 / 3.0).abs() < 1e-6,
-            "{longest:?}"
-        );
-    }
 
     #[test]
     fn counts_and_check_get_more_where_little_signal_is_expected() {
@@ -623,59 +384,6 @@ mod tests {
             assert!(found.iter().sum::<f64>() <= 1.0);
             assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 2e-4), "{found:?}");
         }
-    }
-
-    #[test]
-    fn the_intercept_follows_a_better_start_as_far_as_it_has_not_moved() {
-        assert!((left_of_start(0.25, 2.0, 8.0) - (-1f64).exp()).abs() < 1e-15);
-        assert!((left_of_start(0.1, 3.0, 0.0) - 1.0).abs() < 1e-15);
-    }
-
-    /// Base rates go in as the shares that stand for them, and come out as themselves where the descent has not moved.
-    #[test]
-    fn intercepts_move_to_what_their_shares_stand_for() {
-        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [1, 2, 3]\n\
-                      [features]\na = { bounds = [0, 10] }\n";
-        let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
-        let descended = |is_started, time| Descended {
-            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0).scaled(&coding, 100.0),
-            encoding: Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm)),
-            counts: ClassCounts::of(&[80.0, 10.0, 10.0], 1.0),
-            rows: 100.0,
-            is_started,
-            start: vec![0.0; 6],
-            weights: vec![0.0; 6],
-            saturation: 0.5,
-            time,
-        };
-        let rates = [0.8, 0.1, 0.1];
-        let start = centred_logs(&shares_of(&rates, 0.5));
-        let moved = |is_started, time| -> Vec<f64> {
-            let links = descended(is_started, time).links(&start, &start);
-            start.iter().zip(links).map(|(start, link)| start + link).collect()
-        };
-        assert_close(&moved(false, 0.0), &centred_logs(&rates));
-        assert_close(&moved(true, 0.0), &start);
-        let halfway: Vec<f64> =
-            start.iter().zip(centred_logs(&rates)).map(|(start, whole)| (start + whole) / 2.0).collect();
-        assert_close(&moved(false, 1e9), &halfway);
-        assert_close(&moved(true, 1e9), &halfway);
-        assert_eq!(descended(false, 0.0).links(&[0.3], &[0.9]), [0.0]);
-    }
-
-    #[test]
-    fn the_mean_is_that_of_the_last_points_after_their_steps() {
-        let stride = Stride { step: 5.0, momentum: 0.9 };
-        let mut descent = HeavyBall::from(vec![0.0, 0.0], 2, stride, 10.0, 2.0, 4);
-        for gradient in [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]] {
-            descent.follow(&gradient);
-        }
-        // By hand: the intercept feels no penalty; thirty in a hundred of four passes are the last two.
-        let points = [-0.5, -0.95, -1.355, -1.7195];
-        let other = [0.0, -0.5, -0.45, 0.045];
-        let mean = descent.mean();
-        assert!((mean[0] - (points[2] + points[3]) / 2.0).abs() < 1e-12, "{mean:?}");
-        assert!((mean[1] - (other[2] + other[3]) / 2.0).abs() < 1e-12, "{mean:?}");
     }
 
     fn numbers(golden: &serde_json::Value, name: &str) -> Vec<f64> {

@@ -1,0 +1,177 @@
+//! What is kept of a descent: as much as a last release bears out, drawn toward the base rates.
+
+use std::sync::Arc;
+
+use reticent_core::encoding::Encoding;
+use reticent_core::pass_weights::PassWeights;
+
+use super::heavy_ball::TIME;
+use super::released_marginals::{ClassCounts, ScaledColumns, centred_logs};
+use super::saturation::divisors_of;
+use super::signal_check::{expected_gain, kept_of_hits, kept_share};
+use crate::prepared_fit::{FitError, Fitted, Releases};
+use crate::softmax::softmax;
+
+/// How far intercepts of more than two classes move to what their shares stand for under saturated slopes. The whole way is right
+/// without features; with them early stopping, which makes scores less sure, cancels some of it.
+const LINK_SHARE: f64 = 0.5;
+
+/// Where a descent has led, and all that the check of its signal needs.
+pub(super) struct Descended {
+    pub(super) encoding: Arc<Encoding>,
+    pub(super) scaled: ScaledColumns,
+    pub(super) counts: ClassCounts,
+    pub(super) rows: f64,
+    /// Whether it started from a model that was handed in.
+    pub(super) is_started: bool,
+    pub(super) start: Vec<f64>,
+    pub(super) weights: Vec<f64>,
+    pub(super) saturation: f64,
+    /// What the steps took: see [`Stride`](super::heavy_ball::Stride).
+    pub(super) time: f64,
+}
+
+impl Descended {
+    /// Keeps what a table of two classes and signs bears out, for a start at their rates.
+    pub(super) fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let (mut change, rows) = (self.change(), self.rows);
+        let intercept_change = std::mem::replace(&mut change[0], 0.0);
+        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&change))?;
+        let (cells, cell_noise) = (released.values(), released.noise_standard_deviation);
+        let rate = self.counts.rate(rows);
+        let kept = kept_share(&cells, cell_noise, rows, rate, self.scaled.score_deviation(&change));
+        self.shorten(&change, kept);
+        self.counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], std::f64::consts::SQRT_2 * cell_noise);
+        let base = self.counts.log_odds(rows)[0];
+        // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
+        // the end along.
+        let rate = self.counts.rate(rows);
+        let left = left_of_start(rate.min(1.0 - rate), self.scaled.row_norm, self.time);
+        let end = self.start[0] + intercept_change + left * (base - self.start[0]);
+        // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
+        let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
+        let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
+        self.weights[0] = base + kept * (end - base);
+        Ok(self.fitted())
+    }
+
+    /// Keeps what excess hits bear out. With more than two classes intercepts move to what their shares stand for: the whole way as far
+    /// as they still are where the counts put them, and half of it else.
+    pub(super) fn check_hits(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let (mut change, rows) = (self.change(), self.rows);
+        let deviations = self.scaled.deviations();
+        let columns = deviations.len();
+        change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = 0.0);
+        let intercepts = |weights: &[f64]| -> Vec<f64> { weights.iter().copied().step_by(columns).collect() };
+        let bases = if self.is_started { intercepts(&self.start) } else { self.counts.log_odds(rows) };
+        let mut first = self.start.clone();
+        first.iter_mut().step_by(columns).zip(&bases).for_each(|(intercept, base)| *intercept = *base);
+        let second = first.iter().zip(&change).map(|(first, change)| first + change);
+        let both: Vec<f64> = first.iter().copied().chain(second).collect();
+        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&both))?;
+        let expected = rows * expected_gain(&first, &change, &deviations);
+        let kept = kept_of_hits(&released.values(), released.noise_standard_deviation, expected);
+        self.shorten(&change, kept);
+
+        let links = self.links(&intercepts(&self.start), &intercepts(&self.weights));
+        for (class, (base, link)) in bases.into_iter().zip(links).enumerate() {
+            let end = self.weights[class * columns] + link;
+            self.weights[class * columns] = base + kept * (end - base);
+        }
+        Ok(self.fitted())
+    }
+
+    /// What intercepts at the end of a descent move by. With more than two classes what shares stand for is the shares times their
+    /// divisors, normalised.
+    fn links(&self, starts: &[f64], ends: &[f64]) -> Vec<f64> {
+        if ends.len() == 1 {
+            return vec![0.0];
+        }
+        let shares = softmax(starts);
+        let curvatures = shares.iter().zip(divisors_of(&shares, self.saturation));
+        let moved = curvatures.map(|(share, divisor)| {
+            let left = left_of_start(share * (1.0 - share) / divisor, self.scaled.row_norm, self.time);
+            // A start that was handed in stands for itself.
+            let of_start = if self.is_started { 0.0 } else { left };
+            of_start + (1.0 - left) * LINK_SHARE
+        });
+        let factors = centred_logs(&divisors_of(&softmax(ends), self.saturation));
+        moved.zip(factors).map(|(moved, factor)| moved * factor).collect()
+    }
+
+    fn change(&self) -> Vec<f64> {
+        self.weights.iter().zip(&self.start).map(|(weight, start)| weight - start).collect()
+    }
+
+    /// Takes back what is not kept of a change.
+    fn shorten(&mut self, change: &[f64], kept: f64) {
+        for (weight, change) in self.weights.iter_mut().zip(change) {
+            *weight -= (1.0 - kept) * change;
+        }
+    }
+
+    fn fitted(self) -> Fitted {
+        Fitted { encoding: self.encoding, weights: self.weights, covariance: None }
+    }
+}
+
+/// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base
+/// rates: `min(p, 1 - p)` of the two-sided loss, `p_k (1 - p_k) / d_k` of bounded slopes with divisors `d`.
+fn left_of_start(curvature: f64, row_norm: f64, time: f64) -> f64 {
+    (-curvature / row_norm * time).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::released_marginals::ReleasedMarginals;
+    use super::super::saturation::shares_of;
+    use super::*;
+    use reticent_core::coding::Coding;
+    use reticent_core::encoding::NormRule;
+    use reticent_core::schema::Schema;
+
+    #[test]
+    fn the_intercept_follows_a_better_start_as_far_as_it_has_not_moved() {
+        assert!((left_of_start(0.25, 2.0, 8.0) - (-1f64).exp()).abs() < 1e-15);
+        assert!((left_of_start(0.1, 3.0, 0.0) - 1.0).abs() < 1e-15);
+    }
+
+    /// Base rates go in as the shares that stand for them, and come out as themselves where the descent has not moved.
+    #[test]
+    fn intercepts_move_to_what_their_shares_stand_for() {
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [1, 2, 3]\n\
+                      [features]\na = { bounds = [0, 10] }\n";
+        let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
+        let descended = |is_started, time| Descended {
+            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0).scaled(&coding, 100.0),
+            encoding: Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm)),
+            counts: ClassCounts::of(&[80.0, 10.0, 10.0], 1.0),
+            rows: 100.0,
+            is_started,
+            start: vec![0.0; 6],
+            weights: vec![0.0; 6],
+            saturation: 0.5,
+            time,
+        };
+        let rates = [0.8, 0.1, 0.1];
+        let start = centred_logs(&shares_of(&rates, 0.5));
+        let moved = |is_started, time| -> Vec<f64> {
+            let links = descended(is_started, time).links(&start, &start);
+            start.iter().zip(links).map(|(start, link)| start + link).collect()
+        };
+        assert_close(&moved(false, 0.0), &centred_logs(&rates));
+        assert_close(&moved(true, 0.0), &start);
+        let halfway: Vec<f64> =
+            start.iter().zip(centred_logs(&rates)).map(|(start, whole)| (start + whole) / 2.0).collect();
+        assert_close(&moved(false, 1e9), &halfway);
+        assert_close(&moved(true, 1e9), &halfway);
+        assert_eq!(descended(false, 0.0).links(&[0.3], &[0.9]), [0.0]);
+    }
+
+    fn assert_close(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-9 * (1.0 + expected.abs()), "{found} instead of {expected}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The descent: how long it goes on, in what steps, with what momentum, and the mean of its last points.
+
+/// Least momentum `beta`: the effective step is `eta / (1 - beta)`.
+const MOMENTUM: f64 = 0.9;
+/// Where the largest stable steps are too short for the time, momentum rises to at most `1 - MEMORY/T`: swings from the start,
+/// which shrink by `sqrt(beta)` a pass, are then down to `e^{-3}` at the end, before they are averaged.
+const MEMORY: f64 = 6.0;
+/// Share of the iterates, the last ones, that the result is the mean of.
+const AVERAGED_SHARE: f64 = 0.3;
+/// Time of the descent of two classes, in units of `n mu / A`, and the signal-to-noise ratio `n mu` at which it is halved: see
+/// [`descent_time`].
+pub(super) const TIME: f64 = 0.75;
+const SIGNAL_HALF: f64 = 4.0;
+/// The same of more classes, whose scores are larger.
+const TIME_OF_MANY: f64 = 1.2;
+const SIGNAL_HALF_OF_MANY: f64 = 20.0;
+
+/// How long a descent goes on, for a signal `n mu` and a typical row norm `A`.
+///
+/// ```text
+///   time = eta T / (1 - beta) = c n mu / A,    c = 3/4 · n mu / (n mu + 4),  with more than two classes  6/5 · n mu / (n mu + 20)
+/// ```
+/// At that time the noise of all passes, added up, has moved each weight by about `c/A`: the score of a row, then, by about `c`, the size of a usual
+/// score. Going on would add noise faster than signal.
+pub(super) fn descent_time(classes: u32, signal: f64, row_norm: f64) -> f64 {
+    let (time, half) = if classes == 2 { (TIME, SIGNAL_HALF) } else { (TIME_OF_MANY, SIGNAL_HALF_OF_MANY) };
+    time * signal / (signal + half) * signal / row_norm
+}
+
+/// Step `eta` and momentum `beta` of a descent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stride {
+    pub(super) step: f64,
+    pub(super) momentum: f64,
+}
+
+impl Stride {
+    /// That of `passes` passes `T` that take `time = eta T / (1 - beta)` together, or as near as they come to it.
+    ///
+    /// ```text
+    ///   eta <= 2 (1 + beta) / L      stable: Polyak 1964, with L the largest eigenvalue of the mean Hessian
+    ///   time = 2 T (1 + beta) / ((1 - beta) L)  at that step,   so  beta = 1 - 2/(r + 1)  with  r = time L / (2 T)
+    /// ```
+    /// within `[9/10, 1 - 6/T]`. `largest_curvature` is at least `L`: the curvature of the loss times the mean row norm, and the
+    /// penalty a row.
+    pub(super) fn of(time: f64, largest_curvature: f64, passes: u32) -> Self {
+        let passes = f64::from(passes);
+        let ratio = time * largest_curvature / (2.0 * passes);
+        let most = (1.0 - MEMORY / passes).max(MOMENTUM);
+        let momentum = (1.0 - 2.0 / (ratio + 1.0)).clamp(MOMENTUM, most);
+        let step = (time * (1.0 - momentum) / passes).min(2.0 * (1.0 + momentum) / largest_curvature);
+        Self { step, momentum }
+    }
+
+    /// `eta T / (1 - beta)`.
+    pub(super) fn time(self, passes: u32) -> f64 {
+        self.step * f64::from(passes) / (1.0 - self.momentum)
+    }
+}
+
+/// Heavy-ball descent on noisy gradients, and the mean of its last points.
+pub(super) struct HeavyBall {
+    pub(super) weights: Vec<f64>,
+    velocity: Vec<f64>,
+    sum: Vec<f64>,
+    columns: usize,
+    stride: Stride,
+    rows: f64,
+    l2: f64,
+    left: u32,
+    averaged: u32,
+}
+
+impl HeavyBall {
+    /// The first of every `columns` weights is an intercept, which is not penalised.
+    pub(super) fn from(start: Vec<f64>, columns: usize, stride: Stride, rows: f64, l2: f64, passes: u32) -> Self {
+        let averaged = ((f64::from(passes) * AVERAGED_SHARE).ceil() as u32).clamp(1, passes);
+        let zero = vec![0.0; start.len()];
+        Self { weights: start, velocity: zero.clone(), sum: zero, columns, stride, rows, l2, left: passes, averaged }
+    }
+
+    /// One pass: `gradient` is the noisy sum over the rows.
+    pub(super) fn follow(&mut self, gradient: &[f64]) {
+        let Stride { step, momentum } = self.stride;
+        let step = step / self.rows;
+        for (place, noisy) in gradient.iter().enumerate() {
+            let penalty = if place % self.columns == 0 { 0.0 } else { self.l2 * self.weights[place] };
+            self.velocity[place] = momentum * self.velocity[place] - step * (noisy + penalty);
+            self.weights[place] += self.velocity[place];
+        }
+        if self.left <= self.averaged {
+            for (total, weight) in self.sum.iter_mut().zip(&self.weights) {
+                *total += weight;
+            }
+        }
+        self.left -= 1;
+    }
+
+    /// The mean of the last three in ten points.
+    pub(super) fn mean(self) -> Vec<f64> {
+        let averaged = f64::from(self.averaged);
+        self.sum.into_iter().map(|total| total / averaged).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_stays_in_the_stable_range() {
+        for signal in [1e-3, 1.0, 1e3, 1e6, 1e12] {
+            for norm in [1.0, 3.0, 30.0] {
+                for curvature in [0.25, 1.0] {
+                    for penalty in [0.0, 1.0, 1e9] {
+                        for passes in [1, 7, 100, 1000] {
+                            let largest = norm * curvature + penalty;
+                            let stride = Stride::of(descent_time(2, signal, norm), largest, passes);
+                            // Heavy ball on a quadratic with curvature up to L converges for eta <= 2 (1 + beta) / L.
+                            let most = 2.0 * (1.0 + stride.momentum) / largest;
+                            assert!(stride.step > 0.0 && stride.step <= most * (1.0 + 1e-12), "{stride:?}");
+                            assert!((0.9..1.0).contains(&stride.momentum), "{stride:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn momentum_rises_where_steps_alone_are_too_short() {
+        // The longest time of a momentum of nine tenths: 38 passes over the curvature.
+        let short = Stride::of(1900.0, 2.0, 100);
+        assert!((short.momentum - 0.9).abs() < 1e-12 && (short.time(100) - 1900.0).abs() < 1e-6, "{short:?}");
+        let longer = Stride::of(2500.0, 2.0, 100);
+        assert!(longer.momentum > 0.9 && (longer.time(100) - 2500.0).abs() < 1e-6, "{longer:?}");
+        let longest = Stride::of(1e9, 2.0, 100);
+        assert!(
+            (longest.momentum - 0.94).abs() < 1e-12 && (longest.time(100) - 9700.0 / 3.0).abs() < 1e-6,
+            "{longest:?}"
+        );
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_last_points_after_their_steps() {
+        let stride = Stride { step: 5.0, momentum: 0.9 };
+        let mut descent = HeavyBall::from(vec![0.0, 0.0], 2, stride, 10.0, 2.0, 4);
+        for gradient in [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]] {
+            descent.follow(&gradient);
+        }
+        // By hand: the intercept feels no penalty; thirty in a hundred of four passes are the last two.
+        let points = [-0.5, -0.95, -1.355, -1.7195];
+        let other = [0.0, -0.5, -0.45, 0.045];
+        let mean = descent.mean();
+        assert!((mean[0] - (points[2] + points[3]) / 2.0).abs() < 1e-12, "{mean:?}");
+        assert!((mean[1] - (other[2] + other[3]) / 2.0).abs() < 1e-12, "{mean:?}");
+    }
+}
