@@ -1,0 +1,93 @@
+//! Figures of models as text and as JSON.
+
+use std::fmt::Write;
+
+use reticent_fit::evaluate::{Evaluation, Figure};
+use serde_json::{Value, json};
+
+/// Figures of a model.
+pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
+    let mut text = String::new();
+    if let Some(n) = evaluation.n {
+        line!(text, "Rows      {n:>10}");
+    }
+    let figures = [
+        ("Accuracy", evaluation.accuracy, 0.0..=1.0),
+        ("AUC", evaluation.auc, 0.0..=1.0),
+        ("Log loss", evaluation.log_loss, 0.0..=f64::INFINITY),
+        ("MSE", evaluation.mean_squared_error, 0.0..=f64::INFINITY),
+        ("R²", evaluation.r_squared, f64::NEG_INFINITY..=1.0),
+    ];
+    for (name, figure, range) in figures {
+        let Some(Figure { value, standard_error }) = figure else { continue };
+        // A noisy figure at an end of its range was beyond it: as perfect as it looks it is not.
+        let is_cut = value <= *range.start() || value >= *range.end();
+        let note = if is_cut { "noise; cut at the end of its range" } else { "noise" };
+        let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} ({note})"));
+        line!(text, "{name:<9} {value:>10.4}{error}");
+    }
+    let Some(calibration) = &evaluation.calibration else { return text };
+    if let Some(gap) = calibration.expected_error {
+        line!(text, "\nCalibration (mean gap {gap:.4}):");
+        line!(text, "  {:<13} {:>7} {:>10} {:>10}", "probability", "rows", "predicted", "observed");
+        for bucket in &calibration.buckets {
+            let range = format!("{:.3}..{:.3}", bucket.low, bucket.high);
+            line!(
+                text,
+                "  {range:<13} {:>6.1}% {:>10.4} {:>10.4}",
+                bucket.share * 100.0,
+                bucket.predicted,
+                bucket.observed
+            );
+        }
+    }
+    text
+}
+
+/// Models side by side.
+pub(crate) fn comparison(models: &[(&str, &Evaluation)]) -> String {
+    let mut text = String::new();
+    line!(text, "{:<14} {:>9} {:>9} {:>9}", "", "accuracy", "AUC", "log loss");
+    for (name, figures) in models {
+        let value = |figure: Option<Figure>| figure.map_or(f64::NAN, |figure| figure.value);
+        let Evaluation { accuracy, auc, log_loss, .. } = figures;
+        line!(text, "{name:<14} {:>8.2}% {:>9.4} {:>9.4}", value(*accuracy) * 100.0, value(*auc), value(*log_loss));
+    }
+    text
+}
+
+pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
+    let mut document = serde_json::to_value(evaluation).expect("figures are numbers or null");
+    let figures = [
+        ("accuracy", evaluation.accuracy),
+        ("auc", evaluation.auc),
+        ("log_loss", evaluation.log_loss),
+        ("mean_squared_error", evaluation.mean_squared_error),
+        ("r_squared", evaluation.r_squared),
+    ];
+    let errors =
+        figures.into_iter().filter_map(|(name, figure)| Some((name.to_owned(), json!(figure?.standard_error?))));
+    let errors: serde_json::Map<String, Value> = errors.collect();
+    if !errors.is_empty() {
+        document["standard_error"] = Value::Object(errors);
+    }
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_noisy_figure_at_the_end_of_its_range_says_so() {
+        let figure = |value, standard_error| Some(Figure { value, standard_error });
+        let bought =
+            Evaluation { auc: figure(1.0, Some(0.3)), log_loss: figure(0.5, Some(0.2)), ..Evaluation::default() };
+        assert_eq!(
+            evaluation(&bought),
+            "AUC           1.0000  ± 0.3000 (noise; cut at the end of its range)\nLog loss      0.5000  ± 0.2000 (noise)\n"
+        );
+        let exact = Evaluation { auc: figure(1.0, None), ..Evaluation::default() };
+        assert_eq!(evaluation(&exact), "AUC           1.0000\n");
+    }
+}

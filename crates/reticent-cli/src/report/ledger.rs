@@ -1,0 +1,125 @@
+//! What a ledger says, as text and as JSON: the account, and the entries.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use reticent_core::ledger::{Account, affordable_epsilon_down, epsilon_of, six_decimals_down};
+use reticent_core::units::{Delta, MuSquared};
+use reticent_curator::ledger_file::Entry;
+use serde_json::{Value, json};
+
+/// What was spent, and what is left.
+pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
+    let mut text = String::new();
+    let delta = account.budget.map_or(delta, |budget| budget.delta);
+    for (relation, spent) in &account.spent {
+        let (mu, epsilon) = (spent.mu_up(), epsilon_of(*spent, delta));
+        line!(
+            text,
+            "Ledger {}: this table has paid mu {mu:.6} (epsilon {epsilon:.6} at delta {:e}) in all, under {relation}",
+            path.display(),
+            delta.get()
+        );
+        match left(account, *spent) {
+            Some((left, epsilon)) => {
+                let epsilon = six_decimals_down(epsilon);
+                line!(
+                    text,
+                    "  left: mu {:.6}; the largest request that fits is epsilon {epsilon:.6} at delta {:e}",
+                    left.mu_up(),
+                    delta.get()
+                );
+            }
+            None => line!(text, "  no limit is set; the owner can set one with `reticent ledger init`"),
+        }
+    }
+    if account.budget.is_some() && account.spent.len() > 1 {
+        line!(text, "  a request has a price under each of these, and has to fit under all of them");
+    }
+    text
+}
+
+/// The limit, the account, and all entries.
+pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: Option<Delta>) -> String {
+    let mut text = String::new();
+    match account.budget {
+        Some(budget) => line!(
+            text,
+            "Budget: epsilon {} at delta {:e} (mu {:.6})",
+            budget.epsilon,
+            budget.delta.get(),
+            budget.mu_squared_down().mu_up()
+        ),
+        None => line!(text, "Budget: no limit is set"),
+    }
+    match delta {
+        Some(delta) => text.push_str(&self::account(path, account, delta)),
+        None => {
+            for (relation, spent) in &account.spent {
+                line!(text, "Spent: mu {:.6} under {relation}; give --delta to see it as epsilon", spent.mu_up());
+            }
+        }
+    }
+    if entries.is_empty() {
+        line!(text, "No entries.");
+        return text;
+    }
+    let width = |heading: &str, of: fn(&Entry) -> &str| {
+        entries.iter().map(|entry| of(entry).chars().count()).max().unwrap_or(0).max(heading.len())
+    };
+    let purposes = width("purpose", |entry| &entry.request.purpose);
+    let data = width("data", |entry| &entry.request.data);
+    line!(text, "\n{:>5}  {:<20}  {:<purposes$}  {:<data$}  mu", "entry", "time (UTC)", "purpose", "data");
+    for entry in entries {
+        let prices: Vec<String> =
+            entry.charged.iter().map(|(relation, price)| format!("{:.6} {relation}", price.mu_up())).collect();
+        let Entry { id, time, request, .. } = entry;
+        line!(
+            text,
+            "{id:>5}  {time:<20}  {:<purposes$}  {:<data$}  {}",
+            request.purpose,
+            request.data,
+            prices.join(", ")
+        );
+    }
+    text
+}
+
+/// What is left of the budget, and the largest epsilon that it pays for.
+fn left(account: &Account, spent: MuSquared) -> Option<(MuSquared, f64)> {
+    let budget = account.budget?;
+    let left = budget.mu_squared_down().checked_sub(spent).unwrap_or(MuSquared::ZERO);
+    Some((left, affordable_epsilon_down(left, budget.delta)))
+}
+
+pub(crate) fn account_json(path: &Path, account: &Account, delta: Option<Delta>) -> Value {
+    let delta = account.budget.map(|budget| budget.delta).or(delta);
+    let amount = |mu_squared: MuSquared| json!({ "mu": mu_squared.mu_up(), "epsilon": delta.map(|delta| epsilon_of(mu_squared, delta)) });
+    let relations: Vec<Value> = account
+        .spent
+        .iter()
+        .map(|(relation, spent)| {
+            let left = left(account, *spent).map(|(left, epsilon)| json!({ "mu": left.mu_up(), "epsilon": epsilon }));
+            json!({ "relation": relation.to_string(), "spent": amount(*spent), "left": left })
+        })
+        .collect();
+    let budget = account.budget.map(
+        |budget| json!({ "epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu_squared_down().mu_up() }),
+    );
+    json!({ "path": path, "delta": delta, "budget": budget, "relations": relations })
+}
+
+pub(crate) fn entry_json(entry: &Entry, delta: Option<Delta>) -> Value {
+    let charged: Vec<Value> = entry
+        .charged
+        .iter()
+        .map(|(relation, price)| {
+            let epsilon = delta.map(|delta| epsilon_of(*price, delta));
+            json!({ "relation": relation.to_string(), "mu": price.mu_up(), "epsilon": epsilon })
+        })
+        .collect();
+    json!({
+        "entry": entry.id, "time": entry.time, "purpose": entry.request.purpose, "data": entry.request.data,
+        "schema": entry.request.schema, "charged": charged,
+    })
+}

@@ -1,0 +1,126 @@
+//! A model and its certificate as text.
+
+use std::fmt::Write;
+
+use reticent_fit::certificate::Certificate;
+use reticent_fit::model::{Coefficient, Model, Task};
+
+use super::printable;
+
+/// The claim's first lines, in every plan, certificate and report.
+pub(crate) fn claim(certificate: &Certificate) -> String {
+    let mut text = String::new();
+    line!(
+        text,
+        "Privacy: epsilon {} at delta {:e} (mu {:.6})",
+        certificate.epsilon,
+        certificate.delta.get(),
+        certificate.mu
+    );
+    if let Some(pure) = certificate.pure_epsilon {
+        line!(
+            text,
+            "All noise is Laplace noise: epsilon {pure:.6} at delta 0, as one release; a ledger charges the mu above"
+        );
+    }
+    line!(text, "Protects: {}", certificate.relation);
+    line!(text, "Public:");
+    for fact in &certificate.public {
+        line!(text, "  - {fact}");
+    }
+    text
+}
+
+/// The first lines about a model that protects nobody.
+pub(crate) fn not_private(model: &Model) -> String {
+    let mut text = String::new();
+    line!(text, "NOT PRIVATE: fitted without protection, to rows declared public");
+    if let Some(data) = &model.public_data {
+        line!(text, "Public data: {} (sha256 {})", data.file, data.sha256);
+    }
+    text
+}
+
+/// What a model says, and what it reveals.
+pub(crate) fn model(model: &Model) -> String {
+    let mut text = String::new();
+    match &model.certificate {
+        None => {
+            text.push_str(&not_private(model));
+            line!(text, "");
+        }
+        Some(certificate) => {
+            text.push_str(&claim(certificate));
+            line!(text, "\nMethod: {}, by {}", certificate.method, certificate.software);
+            line!(text, "Schema: {}", certificate.schema);
+            line!(text, "Ledger: {}, entry {}", certificate.ledger.id, certificate.ledger.entry);
+            line!(
+                text,
+                "\n{:<24} {:>6} {:>18} {:>18} {:>12}",
+                "Question",
+                "times",
+                "sensitivity",
+                "noise",
+                "mu of one"
+            );
+            for release in &certificate.releases {
+                line!(
+                    text,
+                    "{:<24} {:>6} {:>18.1} {:>18} {:>12.6}",
+                    release.planned.purpose,
+                    release.planned.times,
+                    release.sensitivity,
+                    release.planned.noise_scale.get(),
+                    release.mu_of_one
+                );
+            }
+            line!(text, "");
+        }
+    }
+    for output in &model.outputs {
+        let classes = printable(&model.classes.join(" / "));
+        match (model.task, output.class.as_deref().map(printable)) {
+            (Task::BinaryClassification, Some(class)) => line!(text, "Log-odds of {class} (classes {classes}):"),
+            (_, Some(class)) => line!(text, "Score of {class} (classes {classes}):"),
+            (_, None) => line!(text, "{}:", model.schema.target().column),
+        }
+        let names: Vec<String> = output.coefficients.iter().map(|one| printable(&one.column)).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(11, 48);
+        let interval = |value: f64, error: Option<f64>| {
+            error.map_or_else(String::new, |error| {
+                let [low, high] = [value - NORMAL_975 * error, value + NORMAL_975 * error].map(number);
+                format!("  95 % interval {low:>14} to {high:>14}")
+            })
+        };
+        let of_intercept = interval(output.intercept, output.standard_error);
+        line!(text, "  {:<width$} {:>14}{of_intercept}", "(intercept)", number(output.intercept));
+        for (name, Coefficient { coefficient, standard_error, .. }) in names.iter().zip(&output.coefficients) {
+            let interval = interval(*coefficient, *standard_error);
+            line!(text, "  {name:<width$} {:>14}{interval}", number(*coefficient));
+        }
+    }
+    text
+}
+
+/// Six decimals, or four digits and a power of ten where those would say little: a coefficient of a column in euros may be tiny.
+fn number(value: f64) -> String {
+    /// Below this fewer than four of six decimals say something.
+    const SMALL: f64 = 0.001;
+    if value.abs() >= SMALL || value.abs() <= 0.0 { format!("{value:.6}") } else { format!("{value:.3e}") }
+}
+
+/// The 97.5 % quantile of the standard normal distribution.
+const NORMAL_975: f64 = 1.959_963_984_540_054;
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn small_numbers_keep_their_digits() {
+        assert_eq!(
+            [0.0, 1.5, -0.001, -0.000_012_345_6].map(number),
+            ["0.000000", "1.500000", "-0.001000", "-1.235e-5"]
+        );
+    }
+}
