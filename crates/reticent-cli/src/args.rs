@@ -343,12 +343,12 @@ Examples:
   reticent schema draft patients.csv > patients.toml
   reticent schema draft patients.csv --target died --public-data published-sample.csv > patients.toml")]
     Draft {
-        /// Table; only its column names (and types, for Parquet) are read
+        /// Table; only its column names (and types, for Parquet) are read, and nothing of it with --public-data
         data: PathBuf,
         /// Target column
         #[arg(long)]
         target: Option<String>,
-        /// A file that is declared public: bounds, categories and classes are filled in from its values
+        /// Another file, declared public, to draft from instead: bounds, categories and classes are filled in from its values
         #[arg(long, value_name = "FILE")]
         public_data: Option<PathBuf>,
         /// The first line of the CSV file is a header, even if it looks like a row
