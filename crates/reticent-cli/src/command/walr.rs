@@ -1,215 +1,31 @@
 //! `reticent walr`: regression on labels that another organisation holds. Files go back and forth; no command uses a network.
 
+mod feature_holder;
+mod label_holder;
+
 use std::path::Path;
 
-use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
-use reticent_core::ledger::LedgerStore;
-use reticent_core::public_matrix::PublicMatrix;
-use reticent_core::schema::Schema;
-use reticent_curator::identified_rows::{Columns, IdentifiedRows};
-use reticent_curator::label_measure::{self, LabelTerms};
-use reticent_curator::ledger_file::LedgerFile;
-use reticent_curator::source::{Need, TableSource};
+use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, WeightList};
 use reticent_curator::weights_file;
-use reticent_fit::evaluate::labels::LabelQuestions;
-use reticent_fit::labels_elsewhere;
-use reticent_fit::options::Options;
-use reticent_fit::plan::PrivacyClaim;
 use serde_json::json;
 
-use super::{data_name, read_model, read_schema};
-use crate::args::{
-    WalrCommand, WalrEvaluateArguments, WalrFitArguments, WalrMeasureArguments, WalrPrepareArguments,
-    WalrPrepareEvaluationArguments,
-};
+use crate::args::WalrCommand;
 use crate::failure::Failure;
-use crate::files::OutputFile;
-use crate::{files, interrupt, progress, report};
+use crate::progress;
 
 pub(super) fn run(command: &WalrCommand) -> Result<(), Failure> {
     match command {
-        WalrCommand::Prepare(arguments) => prepare(arguments),
-        WalrCommand::Measure(arguments) => measure(arguments),
-        WalrCommand::Fit(arguments) => fit(arguments),
-        WalrCommand::PrepareEvaluation(arguments) => prepare_evaluation(arguments),
-        WalrCommand::Evaluate(arguments) => evaluate(arguments),
+        WalrCommand::Prepare(arguments) => feature_holder::prepare(arguments),
+        WalrCommand::Measure(arguments) => label_holder::measure(arguments),
+        WalrCommand::Fit(arguments) => feature_holder::fit(arguments),
+        WalrCommand::PrepareEvaluation(arguments) => feature_holder::prepare_evaluation(arguments),
+        WalrCommand::Evaluate(arguments) => feature_holder::evaluate(arguments),
     }
-}
-
-// The feature holder.
-
-fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
-    let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
-    let schema = read_schema(&arguments.schema)?;
-    let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
-    let claim = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
-    let matrix = labels_elsewhere::weights(&schema, &rows.features, &claim, &Options::default())?;
-    let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
-    write_weights(out, &arguments.out, &list, "weights of a regression", arguments.json)
-}
-
-fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> Result<(), Failure> {
-    let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
-    let model = read_model(&arguments.model)?;
-    let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
-    let questions = LabelQuestions::of(&model, &rows.features).map_err(Failure::usage)?;
-    let list = list_of(rows.ids, questions.into_matrix(), &arguments.data, &arguments.id)?;
-    write_weights(out, &arguments.out, &list, "weights of an evaluation", arguments.json)
-}
-
-fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
-    let mut inputs = vec![arguments.data.as_path(), &arguments.schema, &arguments.weights, &arguments.release];
-    inputs.extend(arguments.init.as_deref());
-    let out = OutputFile::create_beside(&arguments.out, &inputs)?;
-    let schema = read_schema(&arguments.schema)?;
-    let init = arguments.init.as_deref().map(read_model).transpose()?;
-    let release = read_release(&arguments.release)?;
-    let list = read_weights(&arguments.weights)?;
-    let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
-    let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
-    let model = labels_elsewhere::fit(&schema, &features, &list, &release, init.as_ref(), &Options::default())?;
-    out.write_and_finish(&model.to_json())?;
-    let certificate = model.certificate.as_ref().expect("a release has a certificate");
-    if arguments.json {
-        let document = json!({ "model": arguments.out, "certificate": certificate, "not_protected": NOT_PROTECTED });
-        return files::print(&format!("{document:#}\n"));
-    }
-    files::print(&format!("{}\nModel: {}\n", report::claim(certificate), arguments.out.display()))
-}
-
-fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure> {
-    let model = read_model(&arguments.model)?;
-    let release = read_release(&arguments.release)?;
-    let list = read_weights(&arguments.weights)?;
-    let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
-    let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
-    let questions = LabelQuestions::of(&model, &features).map_err(Failure::usage)?;
-    if questions.matrix() != list.matrix().as_ref() {
-        return Err(Failure::Data(format!(
-            "{}: these weights were not made of this model and this table by `walr prepare-evaluation`",
-            arguments.weights.display()
-        )));
-    }
-    let released = release.values_for(&list).map_err(|error| Failure::Data(error.to_string()))?;
-    let evaluation = questions.evaluate(&released, release.noise_standard_deviation());
-    if arguments.json {
-        let mut document = report::evaluation_json(&evaluation);
-        document["privacy"] = privacy_json(&release);
-        return files::print(&format!("{document:#}\n"));
-    }
-    files::print(&format!("{}\n{}", report::evaluation(&evaluation), privacy_text(&release)))
-}
-
-fn read_rows(data: &Path, schema: &Schema, id: &str, columns: Columns) -> Result<IdentifiedRows, Failure> {
-    let source = TableSource::open_with_ids(data, schema, Need::Features, id)?;
-    let bytes = source.bytes_total();
-    Ok(progress::while_reading(bytes, |progress| IdentifiedRows::read(source, schema, columns, progress))?)
 }
 
 fn read_weights(path: &Path) -> Result<WeightList, Failure> {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     Ok(progress::while_reading(bytes, |progress| weights_file::read_weights(path, progress))?)
-}
-
-fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
-    let text = files::read_text(path, "release", files::DOCUMENT_BYTES_MAX)?;
-    serde_json::from_str(&text).map_err(|error| {
-        let message = "this is not a release of labels, which `reticent walr measure` writes";
-        Failure::Data(format!("{}: {message}: {error}", path.display()))
-    })
-}
-
-/// A list of weights that were just made: what is wrong with it is wrong with the table's column of ids.
-fn list_of(ids: Vec<Box<[u8]>>, matrix: PublicMatrix, data: &Path, id: &str) -> Result<WeightList, Failure> {
-    WeightList::new(ids, matrix).map_err(|error| {
-        let finding = match error {
-            WeightListError::Repeated { row } => format!("row {row} has the id of an earlier row"),
-            WeightListError::NoId { row } => format!("row {row} has no id"),
-            WeightListError::Empty | WeightListError::Length { .. } => {
-                return Failure::Data(format!("{}: {error}", data.display()));
-            }
-        };
-        Failure::Data(format!(
-            "{}: the column {id:?} does not name events: {finding}; give every row an id of its own, or name another column with \
-             --id",
-            data.display()
-        ))
-    })
-}
-
-fn write_weights(
-    mut out: OutputFile,
-    place: &Path,
-    list: &WeightList,
-    what: &str,
-    as_json: bool,
-) -> Result<(), Failure> {
-    let (rows, columns) = (list.matrix().rows(), list.matrix().columns());
-    let comment = format!("{what} by reticent {}: {rows} rows, {columns} columns", env!("CARGO_PKG_VERSION"));
-    weights_file::write_weights(list, &comment, out.writer())
-        .map_err(|error| Failure::input_output("writing the weights", place, &error))?;
-    out.finish()?;
-    if as_json {
-        let document = json!({
-            "weights": place, "rows": rows, "columns": columns, "not_protected": NOT_PROTECTED,
-        });
-        return files::print(&format!("{document:#}\n"));
-    }
-    files::print(&format!(
-        "Weights: {} ({rows} rows, {columns} columns)\n\
-         Whoever gets this file learns the event ids and the weights, which are made of the features.\n\
-         {NOT_PROTECTED}\n",
-        place.display()
-    ))
-}
-
-// The label holder.
-
-fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
-    let inputs = [&arguments.weights, &arguments.labels, &arguments.schema, &arguments.ledger].map(AsRef::as_ref);
-    let out = OutputFile::create_beside(&arguments.out, &inputs)?;
-    let schema = read_schema(&arguments.schema)?;
-    if schema.target().column == arguments.id {
-        return Err(Failure::Usage(format!("--id {}: this column is the target", arguments.id)));
-    }
-    let list = read_weights(&arguments.weights)?;
-    let mut ledger = LedgerFile::open(&arguments.ledger)?;
-    let terms = LabelTerms {
-        schema: &schema,
-        id_column: &arguments.id,
-        unmatched: arguments.unmatched.as_deref(),
-        epsilon: arguments.epsilon,
-        delta: arguments.delta,
-        data: &data_name(&arguments.labels),
-    };
-    interrupt::may_pay(ledger.path());
-    let answer = progress::while_reading(0, |progress| {
-        label_measure::measure(&list, &arguments.labels, &terms, &mut ledger, progress)
-    })?;
-    // It is kept in the ledger: if it cannot be written, the same command gives it again without a charge.
-    out.write_and_finish(&answer.text)?;
-
-    let release: LabelRelease = serde_json::from_str(&answer.text).map_err(|error| {
-        Failure::InputOutput(format!("{}: a kept answer is damaged: {error}", arguments.ledger.display()))
-    })?;
-    let account = ledger.account()?;
-    if arguments.json {
-        let document = json!({
-            "release": arguments.out,
-            "repeated": answer.repeated,
-            "privacy": privacy_json(&release),
-            "ledger": report::account_json(ledger.path(), &account, Some(arguments.delta)),
-        });
-        return files::print(&format!("{document:#}\n"));
-    }
-    let repeated =
-        if answer.repeated { "The same question was answered before: the same answer, nothing charged.\n" } else { "" };
-    files::print(&format!(
-        "{repeated}{}Release: {}\n\n{}",
-        privacy_text(&release),
-        arguments.out.display(),
-        report::account(ledger.path(), &account, arguments.delta)
-    ))
 }
 
 fn privacy_text(release: &LabelRelease) -> String {

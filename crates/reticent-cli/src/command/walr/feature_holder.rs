@@ -1,0 +1,142 @@
+//! The side that has features and asks: weights out, models and figures from the answer. No ledger is opened here.
+
+use std::path::Path;
+
+use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
+use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::schema::Schema;
+use reticent_curator::identified_rows::{Columns, IdentifiedRows};
+use reticent_curator::source::{Need, TableSource};
+use reticent_curator::weights_file;
+use reticent_fit::evaluate::labels::LabelQuestions;
+use reticent_fit::labels_elsewhere;
+use reticent_fit::options::Options;
+use reticent_fit::plan::PrivacyClaim;
+use serde_json::json;
+
+use super::super::{read_model, read_schema};
+use super::{privacy_json, privacy_text, read_weights};
+use crate::args::{WalrEvaluateArguments, WalrFitArguments, WalrPrepareArguments, WalrPrepareEvaluationArguments};
+use crate::failure::Failure;
+use crate::files::OutputFile;
+use crate::{files, progress, report};
+
+pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
+    let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
+    let schema = read_schema(&arguments.schema)?;
+    let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
+    let claim = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
+    let matrix = labels_elsewhere::weights(&schema, &rows.features, &claim, &Options::default())?;
+    let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
+    write_weights(out, &arguments.out, &list, "weights of a regression", arguments.json)
+}
+
+pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> Result<(), Failure> {
+    let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
+    let model = read_model(&arguments.model)?;
+    let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
+    let questions = LabelQuestions::of(&model, &rows.features).map_err(Failure::usage)?;
+    let list = list_of(rows.ids, questions.into_matrix(), &arguments.data, &arguments.id)?;
+    write_weights(out, &arguments.out, &list, "weights of an evaluation", arguments.json)
+}
+
+pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
+    let mut inputs = vec![arguments.data.as_path(), &arguments.schema, &arguments.weights, &arguments.release];
+    inputs.extend(arguments.init.as_deref());
+    let out = OutputFile::create_beside(&arguments.out, &inputs)?;
+    let schema = read_schema(&arguments.schema)?;
+    let init = arguments.init.as_deref().map(read_model).transpose()?;
+    let release = read_release(&arguments.release)?;
+    let list = read_weights(&arguments.weights)?;
+    let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
+    let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
+    let model = labels_elsewhere::fit(&schema, &features, &list, &release, init.as_ref(), &Options::default())?;
+    out.write_and_finish(&model.to_json())?;
+    let certificate = model.certificate.as_ref().expect("a release has a certificate");
+    if arguments.json {
+        let document = json!({ "model": arguments.out, "certificate": certificate, "not_protected": NOT_PROTECTED });
+        return files::print(&format!("{document:#}\n"));
+    }
+    files::print(&format!("{}\nModel: {}\n", report::claim(certificate), arguments.out.display()))
+}
+
+pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure> {
+    let model = read_model(&arguments.model)?;
+    let release = read_release(&arguments.release)?;
+    let list = read_weights(&arguments.weights)?;
+    let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
+    let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
+    let questions = LabelQuestions::of(&model, &features).map_err(Failure::usage)?;
+    if questions.matrix() != list.matrix().as_ref() {
+        return Err(Failure::Data(format!(
+            "{}: these weights were not made of this model and this table by `walr prepare-evaluation`",
+            arguments.weights.display()
+        )));
+    }
+    let released = release.values_for(&list).map_err(|error| Failure::Data(error.to_string()))?;
+    let evaluation = questions.evaluate(&released, release.noise_standard_deviation());
+    if arguments.json {
+        let mut document = report::evaluation_json(&evaluation);
+        document["privacy"] = privacy_json(&release);
+        return files::print(&format!("{document:#}\n"));
+    }
+    files::print(&format!("{}\n{}", report::evaluation(&evaluation), privacy_text(&release)))
+}
+
+fn read_rows(data: &Path, schema: &Schema, id: &str, columns: Columns) -> Result<IdentifiedRows, Failure> {
+    let source = TableSource::open_with_ids(data, schema, Need::Features, id)?;
+    let bytes = source.bytes_total();
+    Ok(progress::while_reading(bytes, |progress| IdentifiedRows::read(source, schema, columns, progress))?)
+}
+
+fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
+    let text = files::read_text(path, "release", files::DOCUMENT_BYTES_MAX)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let message = "this is not a release of labels, which `reticent walr measure` writes";
+        Failure::Data(format!("{}: {message}: {error}", path.display()))
+    })
+}
+
+/// A list of weights that were just made: what is wrong with it is wrong with the table's column of ids.
+fn list_of(ids: Vec<Box<[u8]>>, matrix: PublicMatrix, data: &Path, id: &str) -> Result<WeightList, Failure> {
+    WeightList::new(ids, matrix).map_err(|error| {
+        let finding = match error {
+            WeightListError::Repeated { row } => format!("row {row} has the id of an earlier row"),
+            WeightListError::NoId { row } => format!("row {row} has no id"),
+            WeightListError::Empty | WeightListError::Length { .. } => {
+                return Failure::Data(format!("{}: {error}", data.display()));
+            }
+        };
+        Failure::Data(format!(
+            "{}: the column {id:?} does not name events: {finding}; give every row an id of its own, or name another column with \
+             --id",
+            data.display()
+        ))
+    })
+}
+
+fn write_weights(
+    mut out: OutputFile,
+    place: &Path,
+    list: &WeightList,
+    what: &str,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let (rows, columns) = (list.matrix().rows(), list.matrix().columns());
+    let comment = format!("{what} by reticent {}: {rows} rows, {columns} columns", env!("CARGO_PKG_VERSION"));
+    weights_file::write_weights(list, &comment, out.writer())
+        .map_err(|error| Failure::input_output("writing the weights", place, &error))?;
+    out.finish()?;
+    if as_json {
+        let document = json!({
+            "weights": place, "rows": rows, "columns": columns, "not_protected": NOT_PROTECTED,
+        });
+        return files::print(&format!("{document:#}\n"));
+    }
+    files::print(&format!(
+        "Weights: {} ({rows} rows, {columns} columns)\n\
+         Whoever gets this file learns the event ids and the weights, which are made of the features.\n\
+         {NOT_PROTECTED}\n",
+        place.display()
+    ))
+}
