@@ -48,8 +48,7 @@ impl TestErrors {
 }
 
 /// Clopper-Pearson: the rate is above this with probability at most `failure`.
-#[must_use]
-pub fn rate_at_most(events: u64, runs: u64, failure: f64) -> f64 {
+fn rate_at_most(events: u64, runs: u64, failure: f64) -> f64 {
     if events >= runs {
         return 1.0;
     }

@@ -39,8 +39,7 @@ pub fn from_bounds(schema: &Schema, intercept: bool) -> (Encoding, f64) {
 }
 
 /// Columns as Zhang et al. 2012 have them: numbers in `[0, 1]`, indicators, no intercept; with the bound on a row's norm.
-#[must_use]
-pub fn unit_cube(schema: &Schema) -> (Encoding, f64) {
+pub(crate) fn unit_cube(schema: &Schema) -> (Encoding, f64) {
     let coding = Coding::of(schema);
     let scale = coding.columns().iter().map(|column| if *column == Column::Intercept { 0.0 } else { 1.0 }).collect();
     let centre = vec![0.0; coding.columns().len()];
@@ -69,8 +68,7 @@ fn clipped(schema: &Schema, coding: Coding, centre: Vec<f64>, scale: Vec<f64>) -
 ///   listed numbers: centre 0, scale 4 / sqrt(s) with the typical squared norm s of a row's list
 /// ```
 /// Source: a heuristic, measured in `docs/methods/gram.md`; any scaling is valid.
-#[must_use]
-pub fn from_marginals(coding: Coding, marginals: &[f64], noise: f64, rows: f64, signal: f64) -> Encoding {
+pub(crate) fn from_marginals(coding: Coding, marginals: &[f64], noise: f64, rows: f64, signal: f64) -> Encoding {
     let kappa = (FLOOR_SIGNAL / signal).clamp(FLOOR.0, FLOOR.1);
     let error = noise / rows;
     let kept = |prior: f64| prior * prior / (prior * prior + error * error);

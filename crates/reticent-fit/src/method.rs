@@ -105,7 +105,7 @@ const GRAM_COLUMNS_MAX: usize = 1400;
 ///
 /// # Errors
 /// [`PlanError::Parameter`] where no method of this table fits, with what to use instead.
-pub fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), PlanError> {
+fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), PlanError> {
     let FitRequest { schema, claim, .. } = request;
     let columns = Coding::of(schema).columns().len();
     let rows = schema.privacy().rows.map(|rows| rows as f64);
@@ -163,7 +163,7 @@ pub fn outputs(schema: &Schema) -> usize {
 ///
 /// # Errors
 /// [`PlanError::Init`].
-pub fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) -> Result<Vec<f64>, PlanError> {
+pub(crate) fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) -> Result<Vec<f64>, PlanError> {
     if init.schema.features() != schema.features() || init.schema.target().kind != schema.target().kind {
         return Err(PlanError::Init("its features or its target are not those of the schema".to_owned()));
     }

@@ -14,7 +14,7 @@ use crate::raw_columns::Columns;
 use crate::softmax::softmax;
 
 /// Version of the model file that this software writes and reads.
-pub const MODEL_VERSION: u32 = 2;
+const MODEL_VERSION: u32 = 2;
 
 const MODEL_FORMAT: &str = "reticent-model";
 
@@ -324,8 +324,7 @@ impl Model {
 }
 
 /// Bytes that the file of a model with this schema may have, at most; standard errors, of which there are few, not counted.
-#[must_use]
-pub fn largest_file(schema: &Schema) -> u64 {
+pub(crate) fn largest_file(schema: &Schema) -> u64 {
     let in_json = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |quoted| quoted.len());
     let coding = Coding::of(schema);
     let coefficients: usize = coding.column_names().iter().map(|name| in_json(name) + COEFFICIENT_BYTES).sum();

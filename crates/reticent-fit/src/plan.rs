@@ -130,7 +130,7 @@ pub enum PlanError {
 ///
 /// # Errors
 /// [`PlanError`] when the sensitivity is not finite or the share too small.
-pub fn plan_release(
+pub(crate) fn plan_release(
     method: &'static str,
     purpose: &str,
     shape: QueryShape,
@@ -150,7 +150,7 @@ pub fn plan_release(
 ///
 /// # Errors
 /// [`PlanError`] when the query has no L1 sensitivity or epsilon is too small.
-pub fn plan_pure_release(
+pub(crate) fn plan_pure_release(
     method: &'static str,
     purpose: &str,
     shape: QueryShape,
@@ -167,7 +167,6 @@ pub fn plan_pure_release(
 
 impl Plan {
     /// The plan of a method: it makes the request's claim, and takes as public what the request declares so.
-    #[must_use]
     pub(crate) fn of(
         method: &'static str,
         request: &FitRequest<'_>,
@@ -201,8 +200,7 @@ impl Plan {
 }
 
 /// The facts that a fit takes as public: from the schema, and a model that was declared public.
-#[must_use]
-pub fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
+pub(crate) fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
     let mut public = public_of_schema(request.schema);
     if let Some(model) = request.init {
         public.push(match &model.public_data {
@@ -230,8 +228,7 @@ pub fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
 }
 
 /// The facts that a schema declares public.
-#[must_use]
-pub fn public_of_schema(schema: &Schema) -> Vec<String> {
+pub(crate) fn public_of_schema(schema: &Schema) -> Vec<String> {
     let (mut bounds, mut categories, mut hashed) = (0, 0, 0);
     for feature in schema.features() {
         match feature.kind {

@@ -73,8 +73,7 @@ impl<'m> Scored<'m> {
 }
 
 /// Evaluates predicted numbers against true ones.
-#[must_use]
-pub fn evaluate_numbers(pairs: &[(f64, f64)]) -> Evaluation {
+fn evaluate_numbers(pairs: &[(f64, f64)]) -> Evaluation {
     let count = pairs.len() as f64;
     let mean = pairs.iter().map(|(_, label)| label).sum::<f64>() / count;
     let error = pairs.iter().map(|(predicted, label)| (predicted - label).powi(2)).sum::<f64>() / count;

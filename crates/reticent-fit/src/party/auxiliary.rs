@@ -105,7 +105,7 @@ impl Auxiliary {
     }
 
     /// Another row's raw columns, standardised like the auxiliary rows.
-    pub fn standardise<'a>(&'a self, raw: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
+    pub(super) fn standardise<'a>(&'a self, raw: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         let shapes = self.encoding.centre().iter().zip(self.encoding.scale());
         to_unit(raw, &self.bounds).zip(shapes).map(|(value, (centre, scale))| (value - centre) * scale)
     }
