@@ -6,10 +6,10 @@ use reticent_core::adjacency::Adjacency;
 use reticent_core::encoding::Encoding;
 use reticent_core::minimum::{L2_BITS, Minimum, UnusableLabel, row_length};
 use reticent_core::query::{Map, QueryShape};
-use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::schema::Schema;
 
 use crate::column_scaling::from_bounds;
-use crate::method::{FitRequest, outputs, start_weights};
+use crate::method::{FitRequest, classes_of, outputs, start_weights};
 use crate::plan::{Expectation, Plan, PlanError};
 use crate::prepared_fit::{Fitted, PreparedFit};
 
@@ -30,13 +30,7 @@ impl CheckedMinimum {
     /// Checks target, centre and `--l2`, which is given for the encoded columns as they are.
     pub(crate) fn new(method: &'static str, request: &FitRequest<'_>) -> Result<Self, PlanError> {
         let schema = request.schema;
-        let classes = match &schema.target().kind {
-            TargetKind::Classes(classes) => classes.len() as u32,
-            TargetKind::Bounds { .. } => {
-                let found = "bounds, as for a linear regression".to_owned();
-                return Err(PlanError::Target { method, fits: "classes", found });
-            }
-        };
+        let classes = classes_of(method, schema)?;
         let (encoding, norm_bound) = from_bounds(schema, true);
         let outputs = outputs(schema);
         let centre = request.init.map(|model| start_weights(model, schema, &encoding)).transpose()?;

@@ -159,6 +159,19 @@ pub fn outputs(schema: &Schema) -> usize {
     }
 }
 
+/// Number of classes of the target, or why a method for classes does not fit it.
+///
+/// # Errors
+/// [`PlanError::Target`].
+pub(crate) fn classes_of(method: &'static str, schema: &Schema) -> Result<u32, PlanError> {
+    match &schema.target().kind {
+        TargetKind::Classes(classes) => Ok(classes.len() as u32),
+        TargetKind::Bounds { .. } => {
+            Err(PlanError::Target { method, fits: "classes", found: "bounds, as for a linear regression".to_owned() })
+        }
+    }
+}
+
 /// Weights of a public start model in an encoding, or why it does not fit.
 ///
 /// # Errors

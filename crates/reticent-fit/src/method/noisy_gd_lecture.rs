@@ -19,9 +19,9 @@ use reticent_core::ledger::PlannedRelease;
 use reticent_core::listed_columns::ListedColumns;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{GRADIENT_NORM_MAX, Loss, Map, QueryShape, SLOPE_MAX};
-use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::schema::Schema;
 
-use super::{FitRequest, Method, outputs, start_weights};
+use super::{FitRequest, Method, classes_of, outputs, start_weights};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
@@ -260,16 +260,6 @@ fn expectations(theorem: &Theorem, rounding: &Rounding, norm_bound: f64, schema:
         ),
         expect("of which rounding at most", rounded, "of slopes, weights and rows to integers"),
     ]
-}
-
-/// Classes of the target, or why the method does not fit it.
-pub(super) fn classes_of(method: &'static str, schema: &Schema) -> Result<u32, PlanError> {
-    match &schema.target().kind {
-        TargetKind::Classes(classes) => Ok(classes.len() as u32),
-        TargetKind::Bounds { .. } => {
-            Err(PlanError::Target { method, fits: "classes", found: "bounds, as for a linear regression".to_owned() })
-        }
-    }
 }
 
 /// The declared number of units, each of which may have several rows: what the mean gradient is divided by.

@@ -18,8 +18,8 @@ use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{GRADIENT_NORM_MAX, Map, QueryShape};
 
-use super::noisy_gd_lecture::{classes_of, declared_units, encoding};
-use super::{FitRequest, Method, start_weights};
+use super::noisy_gd_lecture::{declared_units, encoding};
+use super::{FitRequest, Method, classes_of, start_weights};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, PrivacyClaim, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
