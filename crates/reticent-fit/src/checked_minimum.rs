@@ -97,3 +97,13 @@ impl CheckedMinimum {
         ]
     }
 }
+
+/// Rows that may differ between two neighbours, at most.
+pub(crate) fn rows_changed(method: &'static str, request: &FitRequest<'_>) -> Result<u32, PlanError> {
+    let (unit_rows, relation) = (request.schema.privacy().unit.rows_max(), &request.claim.relation);
+    match relation.adjacency {
+        Adjacency::AddRemove | Adjacency::Label => Ok(unit_rows),
+        Adjacency::Replace => Ok(2 * unit_rows),
+        Adjacency::Party => Err(PlanError::Adjacency { method, relation: relation.clone() }),
+    }
+}

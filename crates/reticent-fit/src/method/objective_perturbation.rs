@@ -9,12 +9,12 @@
 //! Sources: Chaudhuri, Monteleoni, Sarwate 2011, JMLR 12, Algorithm 2; Kifer, Smith, Thakurta 2012 (Gaussian term); Iyengar
 //! et al. 2019 (approximate minima); the bound is our own.
 
-use reticent_core::adjacency::Adjacency;
-use reticent_core::minimum::{ANSWER_BITS, PERTURBATION_BITS};
 use std::num::NonZeroU32;
 
+use reticent_core::minimum::{ANSWER_BITS, PERTURBATION_BITS};
+
 use super::{FitRequest, Method};
-use crate::checked_minimum::CheckedMinimum;
+use crate::checked_minimum::{CheckedMinimum, rows_changed};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::PreparedFit;
@@ -58,12 +58,7 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
     let (schema, claim) = (request.schema, request.claim);
     let adjacency = claim.relation.adjacency;
     let unit_rows = schema.privacy().unit.rows_max();
-    let refused = || PlanError::Adjacency { method: NAME, relation: claim.relation.clone() };
-    let rows_changed = match adjacency {
-        Adjacency::AddRemove | Adjacency::Label => unit_rows,
-        Adjacency::Replace => 2 * unit_rows,
-        Adjacency::Party => return Err(refused()),
-    };
+    let rows_changed = rows_changed(NAME, request)?;
     let hundred = NonZeroU32::new(ANSWER_SHARE).expect("a constant above zero");
     let answer_share = claim.mu_squared.share_down(hundred);
     let term_share = claim.mu_squared.checked_sub(answer_share).expect("a share is at most the whole");

@@ -9,11 +9,10 @@
 
 use std::num::NonZeroU32;
 
-use reticent_core::adjacency::Adjacency;
 use reticent_core::minimum::ANSWER_BITS;
 
 use super::{FitRequest, Method};
-use crate::checked_minimum::CheckedMinimum;
+use crate::checked_minimum::{CheckedMinimum, rows_changed};
 use crate::options::MethodOption;
 use crate::plan::{Plan, PlanError, plan_release};
 use crate::prepared_fit::PreparedFit;
@@ -55,13 +54,7 @@ impl Method for OutputPerturbation {
 
 fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
-    let rows_changed = match claim.relation.adjacency {
-        Adjacency::AddRemove | Adjacency::Label => f64::from(schema.privacy().unit.rows_max()),
-        Adjacency::Replace => 2.0 * f64::from(schema.privacy().unit.rows_max()),
-        Adjacency::Party => {
-            return Err(PlanError::Adjacency { method: NAME, relation: claim.relation.clone() });
-        }
-    };
+    let rows_changed = f64::from(rows_changed(NAME, request)?);
     let default_l2 = match schema.privacy().rows {
         Some(units) => default_ridge(units as f64, claim.mu / rows_changed),
         None if checked.has_l2() => 1.0,
