@@ -168,6 +168,11 @@ fn sync_folder(place: &Path) -> io::Result<()> {
 /// The first bytes of every SQLite database.
 const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
+/// Writes a document to stdout: a result for a machine.
+pub(crate) fn print_json(document: &serde_json::Value) -> Result<(), Failure> {
+    print(&format!("{document:#}\n"))
+}
+
 /// Writes a result to stdout. A closed pipe is the reader's choice, not an error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();

@@ -83,11 +83,11 @@ fn run(arguments: &TrialArguments, schema: &Schema, trials: Vec<Trial<'_>>) -> R
         file.finish()?;
     }
     let above = audit.bounds.mu > audit.mu;
-    files::print(&if arguments.json {
-        format!("{:#}\n", json(&audit, arguments.confidence))
+    if arguments.json {
+        files::print_json(&json(&audit, arguments.confidence))?;
     } else {
-        text(&audit, arguments.confidence)
-    })?;
+        files::print(&text(&audit, arguments.confidence))?;
+    }
     if above {
         return Err(Failure::Defect(format!(
             "the lower bound is above the claim: {} reveals more than it says, or this is one of the rare runs in which a true \

@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
             "certificate": private.certificate,
             "ledger": report::account_json(&ledger_path, &account, Some(request.delta)),
         });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     let certificate = private.certificate.as_ref().expect("a private fit has a certificate");
     let mut text = String::from(

@@ -27,8 +27,10 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
         None => {
             let model = read_model(&arguments.model)?;
             let evaluation = evaluate_public(&arguments.data, &model)?;
-            let document = report::evaluation_json(&evaluation);
-            files::print(&if arguments.json { format!("{document:#}\n") } else { report::evaluation(&evaluation) })
+            if arguments.json {
+                return files::print_json(&report::evaluation_json(&evaluation));
+            }
+            files::print(&report::evaluation(&evaluation))
         }
         Some(epsilon) => evaluate_private(arguments, epsilon),
     }

@@ -68,7 +68,7 @@ pub(super) fn write_and_report(
             "certificate": model.certificate,
             "ledger": report::account_json(ledger.path(), &account, Some(delta)),
         });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     let certificate = model.certificate.as_ref().expect("a private fit has a certificate");
     files::print(&format!(

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
     out.write_and_finish(&model.to_json())?;
     if arguments.json {
         let document = json!({ "model": arguments.out, "public_data": model.public_data });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     files::print(&format!("{}Model: {}\n", report::not_private(&model), arguments.out.display()))
 }

@@ -62,7 +62,7 @@ fn show(path: &Path, json: bool, delta: Option<Delta>) -> Result<(), Failure> {
         let mut document = report::account_json(path, &account, delta);
         document["id"] = json!(ledger.id());
         document["entries"] = entries.iter().map(|entry| report::entry_json(entry, delta)).collect();
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     files::print(&report::ledger(path, &account, &entries, delta))
 }
@@ -103,7 +103,7 @@ fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure>
     if as_json {
         let models: Vec<_> = matched.iter().map(|(place, entry)| json!({ "model": place, "entry": entry })).collect();
         let document = json!({ "ledger": path, "id": ledger.id(), "entries": count, "seal": last, "models": models });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     let mut text = format!("{}: {count} entries, all seals hold\n", path.display());
     if let Some(seal) = last {
@@ -141,5 +141,5 @@ fn export(path: &Path) -> Result<(), Failure> {
         "budget": account.budget,
         "entries": entries,
     });
-    files::print(&format!("{document:#}\n"))
+    files::print_json(&document)
 }

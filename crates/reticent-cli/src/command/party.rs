@@ -123,7 +123,7 @@ fn plan(arguments: &PartyPlanArguments) -> Result<(), Failure> {
     let prepared = prepare(&arguments.request, &question, &roster)?;
     let plan = prepared.plan();
     if arguments.json {
-        return files::print(&format!("{:#}\n", json!({ "plan": plan })));
+        return files::print_json(&json!({ "plan": plan }));
     }
     files::print(&report::plan(plan))
 }

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
             Err(refusal) => json!({ "admits": false, "refusal": refusal.to_string() }),
         });
         let document = json!({ "plan": plan, "ledger": ledger });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     let mut text = report::plan(plan);
     match answer {

@@ -30,7 +30,7 @@ fn check(path: &Path, as_json: bool) -> Result<(), Failure> {
     match Schema::from_text(&text) {
         Ok(schema) if as_json => {
             let document = json!({ "ok": true, "fingerprint": schema.fingerprint(), "schema": schema });
-            files::print(&format!("{document:#}\n"))
+            files::print_json(&document)
         }
         Ok(schema) => files::print(&report::schema(&schema)),
         Err(problems) => {
@@ -40,7 +40,7 @@ fn check(path: &Path, as_json: bool) -> Result<(), Failure> {
                     .iter()
                     .map(|problem| json!({ "line": problem.line, "place": problem.place, "message": problem.message }))
                     .collect();
-                files::print(&format!("{:#}\n", json!({ "ok": false, "problems": listed })))?;
+                files::print_json(&json!({ "ok": false, "problems": listed }))?;
             }
             Err(Failure::Usage(format!("{}:\n{problems}", path.display())))
         }

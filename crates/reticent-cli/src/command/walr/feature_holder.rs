@@ -55,7 +55,7 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
     if arguments.json {
         let document = json!({ "model": arguments.out, "certificate": certificate, "not_protected": NOT_PROTECTED });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     files::print(&format!("{}\nModel: {}\n", report::claim(certificate), arguments.out.display()))
 }
@@ -78,7 +78,7 @@ pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure>
     if arguments.json {
         let mut document = report::evaluation_json(&evaluation);
         document["privacy"] = privacy_json(&release);
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     files::print(&format!("{}\n{}", report::evaluation(&evaluation), privacy_text(&release)))
 }
@@ -131,7 +131,7 @@ fn write_weights(
         let document = json!({
             "weights": place, "rows": rows, "columns": columns, "not_protected": NOT_PROTECTED,
         });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     files::print(&format!(
         "Weights: {} ({rows} rows, {columns} columns)\n\

@@ -48,7 +48,7 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
             "privacy": privacy_json(&release),
             "ledger": report::account_json(ledger.path(), &account, Some(arguments.delta)),
         });
-        return files::print(&format!("{document:#}\n"));
+        return files::print_json(&document);
     }
     let repeated =
         if answer.repeated { "The same question was answered before: the same answer, nothing charged.\n" } else { "" };
