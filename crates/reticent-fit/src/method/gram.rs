@@ -32,7 +32,7 @@ use crate::column_scaling::{from_bounds, from_marginals};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::model::Model;
 use crate::options::MethodOption;
-use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
@@ -130,9 +130,9 @@ impl Method for Gram {
 /// One Gram release, after marginals where columns are scaled by them.
 fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
-    let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
-    let release =
-        |purpose: &str, map, share| plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation);
+    let release = |purpose: &str, map, share| {
+        plan_release(NAME, purpose, QueryShape::of_schema(map, schema)?, NonZeroU32::MIN, share, &claim.relation)
+    };
     let columns = encoding.coding().columns().len();
     let mut releases = Vec::new();
     let mut left = claim.mu_squared;
@@ -150,8 +150,7 @@ fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) 
     let target = if norm_bound.is_none() { ProductTarget::NumberOverNorm } else { ProductTarget::Number };
     releases.push(release("Gram matrix", MULTIPLIERS.map(columns as u32, target), left)?);
     let expectations = expectations(schema, &releases, norm_bound);
-    let public = declared_public(request);
-    Ok(Plan { method: NAME, claim: claim.clone(), releases, public, expectations, reason: None })
+    Ok(Plan::of(NAME, request, releases, expectations))
 }
 
 struct Fit {
