@@ -1,5 +1,7 @@
 //! Exact figures on rows that are declared public.
 
+use reticent_core::largest_place::largest_place;
+
 use super::{Calibration, Evaluation, Figure};
 use crate::model::{Model, Task};
 use crate::raw_columns::Columns;
@@ -22,7 +24,7 @@ pub struct Scored<'m> {
     model: &'m Model,
     /// Two classes: score, and whether it is the last class.
     binary: Vec<(f64, bool)>,
-    /// More classes: whether the likeliest was right, and the log loss.
+    /// More classes: whether the likeliest, of equal ones the first, was right, and the log loss.
     classified: Vec<(bool, f64)>,
     /// Predicted and true number.
     numbers: Vec<(f64, f64)>,
@@ -45,7 +47,7 @@ impl<'m> Scored<'m> {
             Task::MulticlassClassification => {
                 let probabilities = self.model.probabilities(columns);
                 let class = label as usize;
-                let correct = probabilities.iter().all(|other| *other <= probabilities[class]);
+                let correct = largest_place(&probabilities) == class;
                 self.classified.push((correct, -probabilities[class].max(f64::MIN_POSITIVE).ln()));
             }
             Task::Regression => self.numbers.push((self.model.number(columns), label)),
@@ -136,7 +138,14 @@ fn auc(scored: &[(f64, bool)]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use reticent_core::coding::Coding;
+    use reticent_core::encoding::{Encoding, NormRule};
+    use reticent_core::schema::Schema;
+
     use super::*;
+    use crate::prepared_fit::Fitted;
 
     /// Figures of scikit-learn 1.5 on the same eight rows (`testdata/golden/metrics.py`).
     #[test]
@@ -159,6 +168,24 @@ mod tests {
             "{}",
             found.log_loss.expect("binary").value
         );
+    }
+
+    /// Of classes that are alike a model predicts the first, and is right where that is the label.
+    #[test]
+    fn a_model_without_effects_is_right_about_one_class_only() {
+        let schema = Schema::from_text(
+            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n\
+             [features]\nx = { bounds = [0, 1] }\n",
+        )
+        .expect("legal");
+        let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+        let fitted = Fitted { encoding, weights: vec![0.0; 6], covariance: None };
+        let model = Model::from_weights(&schema, &fitted, None);
+        let mut scored = Scored::new(&model);
+        for label in [0.0, 1.0, 2.0, 2.0] {
+            scored.add(&[1.0, 0.5][..], label);
+        }
+        assert!((scored.finish().accuracy.expect("of classes").value - 0.25).abs() < 1e-12);
     }
 
     #[test]
