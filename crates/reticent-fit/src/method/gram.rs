@@ -218,26 +218,25 @@ struct ReadMarginals {
     encoding: Arc<Encoding>,
     /// Where the target lies.
     window: TargetWindow,
-    /// Number of rows, and its noise: zero where it is public.
-    rows: f64,
-    rows_noise: f64,
-    /// Noise of every other sum.
+    /// Rows with a usable target, as bought. A declared number is round, and one of all rows.
+    usable: f64,
+    /// Noise of every sum.
     noise: f64,
 }
 
 impl ReadMarginals {
     /// The mean of the target in its window. What is left of the means of centred columns, some noise of the marginals each, adds to the
-    /// intercept by their slopes, whose squares add up to no more than 1. None where the number of rows does not stand out of its noise: a sum
-    /// is then no mean.
+    /// intercept by their slopes, whose squares add up to no more than 1. None where their number does not stand out of its noise: a sum is
+    /// then no mean.
     fn target_mean(&self, sum: &Release) -> Option<TargetMean> {
-        if self.rows < ROWS_ABOVE_NOISE * self.rows_noise {
+        if self.usable < ROWS_ABOVE_NOISE * self.noise {
             return None;
         }
         let scales = &self.encoding.scale()[1..];
         let scale_square = scales.iter().map(|scale| scale * scale).sum::<f64>() / scales.len().max(1) as f64;
-        let value = (sum.values()[0] / self.rows).clamp(-1.0, 1.0);
-        let noises = [sum.noise_standard_deviation, self.noise * scale_square.sqrt(), self.rows_noise * value];
-        Some(TargetMean { value, deviation: noises.into_iter().fold(0.0, f64::hypot) / self.rows })
+        let value = (sum.values()[0] / self.usable).clamp(-1.0, 1.0);
+        let noises = [sum.noise_standard_deviation, self.noise * scale_square.sqrt(), self.noise * value];
+        Some(TargetMean { value, deviation: noises.into_iter().fold(0.0, f64::hypot) / self.usable })
     }
 }
 
@@ -246,17 +245,16 @@ impl Fit {
         let noise = marginals.noise_standard_deviation;
         let values = marginals.values();
         let (of_target, of_slots) = values.split_at(target_counts(0) as usize);
-        let declared = declared_rows(&self.schema);
-        let rows = declared.unwrap_or(of_target[0]).max(noise).max(1.0);
+        let usable = of_target[0].max(noise).max(1.0);
+        let rows = declared_rows(&self.schema).map_or(usable, |declared| declared.max(noise).max(1.0));
         let signal = rows * effective_mu(gram, &self.schema.relation(), self.mu);
         let encoding = from_marginals(self.encoding.coding().clone(), of_slots, noise, rows, signal);
 
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;
         let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
-        let rows_noise = if declared.is_some() { 0.0 } else { noise };
         let spared = (SPARED_SIGNAL * encoding.scale().len() as f64 / signal).min(SPARED_MAX);
-        let window = find_target(&TargetCounts { bins: &bins, noise: noise * steps, rows, rows_noise }, spared);
-        ReadMarginals { encoding: Arc::new(encoding), window, rows, rows_noise, noise }
+        let counts = TargetCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
+        ReadMarginals { encoding: Arc::new(encoding), window: find_target(&counts, spared), usable, noise }
     }
 
     /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.

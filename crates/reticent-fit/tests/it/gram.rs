@@ -116,6 +116,17 @@ fn bounds_far_wider_than_the_target_cost_little() {
     }
 }
 
+/// A declared number of rows is a round one, and counts rows without a target, too: the mean of the target is not taken from it.
+#[test]
+fn rows_without_a_target_do_not_move_the_mean() {
+    // Bounds as wide as the values, whose mean is not in the middle of them.
+    let schema = schema_of_bounds("adjacency = \"add-remove\"\nrows = 6000", "[-1, 20]");
+    for seed in 0..5 {
+        let (_, model) = fit(&schema, &engine(&schema, ROWS, 1), &default(), 100.0, seed);
+        assert!(excess_error(&model) < 0.02, "{seed}: {}", excess_error(&model));
+    }
+}
+
 /// With forty categories and so little budget that noise hides the matrix, what is left is the mean of the target: a model is hardly worse.
 #[test]
 fn with_next_to_no_budget_a_model_predicts_about_the_mean() {

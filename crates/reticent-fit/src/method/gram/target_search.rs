@@ -16,9 +16,9 @@ pub(super) struct TargetCounts<'a> {
     pub(super) bins: &'a [f64],
     /// Noise of a bin.
     pub(super) noise: f64,
-    /// All rows, with noise of `rows_noise`.
+    /// All rows with a usable target, with noise of `rows_noise`.
     pub(super) rows: f64,
-    /// Zero where the number of rows is public.
+    /// Noise of their number.
     pub(super) rows_noise: f64,
 }
 
