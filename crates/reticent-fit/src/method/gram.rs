@@ -218,7 +218,7 @@ struct ReadMarginals {
     encoding: Arc<Encoding>,
     /// Where the target lies.
     window: TargetWindow,
-    /// Rows with a usable target, as bought. A declared number is round, and one of all rows.
+    /// Rows with a usable target, as bought: no other row is in the sums. A declared number is round, and one of all rows.
     usable: f64,
     /// Noise of every sum.
     noise: f64,
@@ -246,9 +246,8 @@ impl Fit {
         let values = marginals.values();
         let (of_target, of_slots) = values.split_at(target_counts(0) as usize);
         let usable = of_target[0].max(noise).max(1.0);
-        let rows = declared_rows(&self.schema).map_or(usable, |declared| declared.max(noise).max(1.0));
-        let signal = rows * effective_mu(gram, &self.schema.relation(), self.mu);
-        let encoding = from_marginals(self.encoding.coding().clone(), of_slots, noise, rows, signal);
+        let signal = usable * effective_mu(gram, &self.schema.relation(), self.mu);
+        let encoding = from_marginals(self.encoding.coding().clone(), of_slots, noise, usable, signal);
 
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;
         let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
