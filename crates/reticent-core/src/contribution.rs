@@ -14,6 +14,7 @@ use crate::query::{
     outputs, target_counts,
 };
 use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};
+use crate::target_window::TargetWindow;
 
 /// Label of a row as stored: a class index, or a number with the target's bounds mapped onto `-32767..=32767`, or
 /// [`UNUSABLE_LABEL`].
@@ -57,8 +58,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             }
         }
         Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
-            let label = weights.target_window().of(label);
-            let Some(label) = product_label(target, label, row.step) else { return };
+            let Some(label) = product_label(target, weights.target_window(), label, row.step) else { return };
             add_products(totals, row.features, label, [diagonal, off_diagonal, cross, square].map(i64::from));
         }
         Map::ClassCount { .. } | Map::TargetSum => add_scored(query, &[], row.step, label, totals),
@@ -318,17 +318,17 @@ pub fn class_of(label: CodedLabel, classes: u32) -> Option<usize> {
     (class < classes as usize).then_some(class)
 }
 
-/// The integer in `[-32767, 32767]` that stands for a label in products with a row of the given step.
+/// The integer in `[-32767, 32767]` that stands for a label in products with a row of the given step; a number is read in the window.
 #[must_use]
 #[inline]
-pub fn product_label(target: ProductTarget, label: CodedLabel, row_step: f32) -> Option<i64> {
+pub fn product_label(target: ProductTarget, window: TargetWindow, label: CodedLabel, row_step: f32) -> Option<i64> {
     match (target, label) {
         (_, UNUSABLE_LABEL) => None,
-        (ProductTarget::Number, label) => Some(i64::from(label)),
+        (ProductTarget::Number, label) => Some(i64::from(window.of(label))),
         (ProductTarget::NumberOverNorm, label) => {
             // Never enlarged, whatever the step; `max` also turns NaN into 1.
             let norm = (f64::from(row_step) * f64::from(LATTICE_NORM_MAX)).max(1.0);
-            Some((f64::from(label) / norm).round() as i64)
+            Some((f64::from(window.of(label)) / norm).round() as i64)
         }
         (ProductTarget::Class, 0) => Some(-i64::from(LATTICE_NORM_MAX)),
         (ProductTarget::Class, 1) => Some(i64::from(LATTICE_NORM_MAX)),

@@ -89,7 +89,8 @@ impl PassWeights {
         self.saturation
     }
 
-    /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries alone look at it.
+    /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries and
+    /// sums of the target alone look at it.
     #[must_use]
     pub fn target_window(&self) -> TargetWindow {
         self.target_window

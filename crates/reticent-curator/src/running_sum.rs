@@ -237,7 +237,7 @@ impl<'a> RunningSum<'a> {
         let LatticeBlock { columns, features, steps, labels } = *block;
         let window = self.query.weights().target_window();
         let of_row = |(row, label): (usize, &CodedLabel)| {
-            product_label(target, window.of(*label), steps.of_row(row)).map_or(UNUSABLE_LABEL, |label| label as i16)
+            product_label(target, window, *label, steps.of_row(row)).map_or(UNUSABLE_LABEL, |label| label as i16)
         };
         let labels: Vec<_> = labels.iter().enumerate().map(of_row).collect();
         let mut products = vec![0i64; columns * (columns + 1) / 2 + columns + 1];

@@ -200,7 +200,7 @@ impl Plan {
 }
 
 /// The facts that a fit takes as public: from the schema, and a model that was declared public.
-pub(crate) fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
+fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
     let mut public = public_of_schema(request.schema);
     if let Some(model) = request.init {
         public.push(match &model.public_data {

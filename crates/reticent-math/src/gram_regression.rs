@@ -14,10 +14,11 @@
 //!   r~ - 2 w0't~ + w0'G~ w0  ~  N(n sigma² + E[delta' X'X delta | z],  its variance)
 //!   tau_k² = tau² + V_0k⁴ (unit²/3 - tau²)    with an intercept of its own in the first column; tau² without
 //! ```
-//! With a released mean of the target, of variance `u²`, let `m = unit mean/(1 + 3 u²)`, what it says under a prior of variance 1/3; with
-//! a start model, `unit mean`. Without one `w0` is `m` at the intercept. In the end the posterior, mean `w` and covariance `C`, is that given one more
-//! observation, of the intercept (centred columns have means of nearly zero): `w + C_0 (m - w_0)/(C_00 + unit² u²)` and
-//! `C - C_0 C_0'/(C_00 + unit² u²)`. Where nothing else is known that is the prior given the released mean, once.
+//! With a released mean of the target, of variance `u²`, let `m = unit mean/(1 + 3 u²)`, what it says under a prior of variance
+//! 1/3; with a start model, `unit mean`. Without one `w0` is `m` at the intercept. In the end the posterior, mean `w` and
+//! covariance `C`, is that given one more observation, of the intercept (centred columns have means of nearly zero):
+//! `w + C_0 (m - w_0)/(C_00 + unit² u²)` and `C - C_0 C_0'/(C_00 + unit² u²)`. Where nothing else is known that is the prior given
+//! the released mean, once.
 //! The term with `w0` is the noise of `G~ w0`: a row of `E w0` has variance `s² (||w0||² + w0_k²)`. That with `P` is what is not known
 //! of the matrix, times coefficients, of which `E[delta_l²]` is first `tau_l²` and then what is found with that. `tau²` and `sigma²` are
 //! integrated over a grid with weights by their marginal likelihood, so nothing is tuned on private data and a release without signal
@@ -51,15 +52,6 @@ pub struct TargetMean {
     pub value: f64,
     /// Standard deviation of its noise, and of what the means of the centred columns add to an intercept.
     pub deviation: f64,
-}
-
-impl TargetMean {
-    /// What it says of an intercept. Without a start model, of that of a target that may lie anywhere in `[-1, 1]`: the prior is then put
-    /// around it, and is not to count twice.
-    fn value_around(self, start: Option<&[f64]>) -> f64 {
-        let prior_precision = if start.is_some() { 0.0 } else { 3.0 };
-        self.value / (1.0 + prior_precision * self.deviation * self.deviation)
-    }
 }
 
 /// A noisy Gram matrix of features and target.
@@ -147,9 +139,10 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let unknown = UnknownEntries::of(&values(&eigen), &spectrum, noise.matrix);
     let rows = release.rows.unwrap_or(trace).max(1.0);
 
-    let centre = Mat::from_fn(d, 1, |k, _| match (release.prior_mean, release.target_mean) {
+    let intercept = release.intercept();
+    let centre = Mat::from_fn(d, 1, |k, _| match (release.prior_mean, intercept) {
         (Some(start), _) => start[k],
-        (None, Some(mean)) if k == 0 => mean.value_around(None) * release.unit,
+        (None, Some((value, _))) if k == 0 => value,
         (None, _) => 0.0,
     });
     let centre_square = centre.squared_norm_l2();
@@ -210,13 +203,20 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
         }
     }
     let posterior = mixture.finish(&eigen, &centre);
-    Ok(match release.target_mean {
-        Some(mean) => {
-            let value = mean.value_around(release.prior_mean) * release.unit;
-            posterior.given_intercept(value, mean.deviation * release.unit)
-        }
+    Ok(match intercept {
+        Some((value, deviation)) => posterior.given_intercept(value, deviation),
         None => posterior,
     })
+}
+
+impl NoisyGram<'_> {
+    /// What the released mean says of the intercept, and its standard deviation. Without a start model, of that of a target that may lie
+    /// anywhere in `[-1, 1]`: the prior is then put around it, and is not to count twice.
+    fn intercept(&self) -> Option<(f64, f64)> {
+        let TargetMean { value, deviation } = self.target_mean?;
+        let prior_precision = if self.prior_mean.is_some() { 0.0 } else { 3.0 };
+        Some((value / (1.0 + prior_precision * deviation * deviation) * self.unit, deviation * self.unit))
+    }
 }
 
 impl GramPosterior {

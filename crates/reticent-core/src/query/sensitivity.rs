@@ -15,6 +15,11 @@ const COUNT_SQUARE: u128 = (COUNT_STEP as u128).pow(2);
 const BIN_SQUARE: u128 = (BIN_STEP as u128).pow(2);
 const NORM: u128 = LATTICE_NORM_MAX as u128;
 
+/// Square of what a row adds to the cell of marginals that its target chooses: its class, or the bin of its number.
+const fn target_cell_square(classes: u32) -> u128 {
+    if classes > 0 { COUNT_SQUARE } else { BIN_SQUARE }
+}
+
 impl QueryShape {
     /// Square of the L2 sensitivity under a relation, in lattice units; `None` when there is no finite bound.
     ///
@@ -180,8 +185,7 @@ impl QueryShape {
             // (c'/2, c'²-1/2): with a = |c - c'| <= 2 and |c + c'| <= 2 - a the square is at most a² (1/4 + (2-a)²), whose
             // maximum over a is 1.2862; 13/10 leaves room for the rounding of both moments.
             Map::Marginals { classes, numeric, categorical, .. } => {
-                let target = if classes > 0 { COUNT_SQUARE } else { BIN_SQUARE };
-                let counts = 2 * (target + COUNT_SQUARE * u128::from(categorical));
+                let counts = 2 * (target_cell_square(classes) + COUNT_SQUARE * u128::from(categorical));
                 let usable = counts + COUNT_SQUARE * 13 / 10 * u128::from(numeric);
                 // A row whose number becomes unusable leaves the count, and all else with it.
                 usable.max(self.row_norm_square())
@@ -207,10 +211,7 @@ impl QueryShape {
             Map::CorrectCount { .. } | Map::ExcessHits { .. } | Map::LogLoss { .. } => self.row_norm_square(),
             Map::SquaredError | Map::TargetSum => self.row_change_square(),
             // From one class or bin to another, or, unusable, out of the sum.
-            Map::Marginals { classes, .. } => {
-                let target = if classes > 0 { COUNT_SQUARE } else { BIN_SQUARE };
-                (2 * target).max(self.row_norm_square())
-            }
+            Map::Marginals { classes, .. } => (2 * target_cell_square(classes)).max(self.row_norm_square()),
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
             // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
             Map::Gradient { loss: Loss::Logistic, .. } => self.row_norm_square(),

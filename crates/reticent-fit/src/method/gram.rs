@@ -5,7 +5,8 @@
 //!   fit:     posterior of the coefficients given the release, its noise in all four blocks included
 //! ```
 //! Before that, a tenth of the budget buys marginals: columns are centred and scaled by them, and each row is divided by its own
-//! norm, target included, which is a least-squares fit in which a row has weight `1/norm²`.
+//! norm, target included, which is a least-squares fit in which a row has weight `1/norm²`. The marginals also say in what part of
+//! its bounds the target lies; it is read in that part, and a fortieth of the budget buys its sum there.
 //!
 //! Sources: Wang 2018, arXiv:1803.02596 (sufficient statistics with noise); Bernstein, Sheldon 2019, arXiv:1910.13153
 //! (noise-aware posterior). Sensitivity, proof and constants: `docs/methods/gram.md`.
@@ -127,7 +128,7 @@ impl Method for Gram {
     }
 }
 
-/// One Gram release, after marginals where columns are scaled by them.
+/// One Gram release, after marginals and the sum of the target where columns are scaled by marginals.
 fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let release = |purpose: &str, map, share| {

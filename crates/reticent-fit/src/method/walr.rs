@@ -27,7 +27,7 @@ use reticent_math::{Mat, MatRef};
 
 use super::{FitRequest, Method, start_weights};
 use crate::options::{MethodOption, Options};
-use crate::plan::{Expectation, Plan, PlanError, declared_public, plan_release};
+use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 /// Name on the command line and in certificates.
@@ -376,7 +376,7 @@ impl Checked {
 /// Plans the fit: the sum of labels times vectors and, for a numeric target, the sum of squared labels.
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
-    let shape = |map| QueryShape::new(map, schema.privacy().unit.clone(), schema.privacy().rows_max);
+    let shape = |map| QueryShape::of_schema(map, schema);
     let columns = checked.encoding.coding().columns().len() as u32;
     let product = shape(product_map(checked.model, columns))?;
     let twenty = NonZeroU32::new(SQUARE_SHARE).expect("a constant above zero");
@@ -416,14 +416,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
             meaning: "below 1 privacy costs little; if all vectors had norm 1".to_owned(),
         });
     }
-    Ok(Plan {
-        method: NAME,
-        claim: claim.clone(),
-        releases,
-        public: declared_public(request),
-        expectations,
-        reason: None,
-    })
+    Ok(Plan::of(NAME, request, releases, expectations))
 }
 
 /// Public work first, then the releases, then the estimate.
