@@ -73,6 +73,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
         }
         Map::Marginals { .. }
         | Map::MatrixProduct { .. }
+        | Map::LabelBins
         | Map::PartyVectors { .. }
         | Map::PartyMinimum { .. }
         | Map::Minimum(_) => unreachable!("answered from codes, labels or votes"),
@@ -157,6 +158,7 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
         | Map::Gram { .. }
         | Map::Marginals { .. }
         | Map::MatrixProduct { .. }
+        | Map::LabelBins
         | Map::PartyVectors { .. }
         | Map::PartyMinimum { .. }
         | Map::Minimum(_) => unreachable!("answered from whole rows, codes, labels or votes"),
@@ -199,9 +201,14 @@ pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals:
 #[must_use]
 #[inline]
 pub fn target_bin(label: CodedLabel) -> Option<usize> {
+    (label != UNUSABLE_LABEL).then_some(bin_of(label) as usize)
+}
+
+#[inline]
+fn bin_of(label: CodedLabel) -> i16 {
     const LABELS_OF_A_BIN: i32 = (1 << 16) / TARGET_BINS as i32;
     let above = i32::from(label) - i32::from(i16::MIN);
-    (label != UNUSABLE_LABEL).then_some((above / LABELS_OF_A_BIN) as usize)
+    (above / LABELS_OF_A_BIN) as i16
 }
 
 /// `u - 1/2` and `(2u - 1)² - 1/2` in steps of [`COUNT_STEP`], from the code of `u`; each at most half a step count.
@@ -222,6 +229,7 @@ pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals:
     let Map::MatrixProduct { outputs, target, label_low, label_high, .. } = *query.shape().map() else {
         unreachable!("called for matrix products only")
     };
+    let window = query.weights().target_window();
     let matrix = query.matrix().expect("a matrix product has a matrix");
     let weights = matrix.row(row);
     // Every output is added to, whatever the label: neither time nor memory access depends on it.
@@ -231,7 +239,8 @@ pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals:
         } else {
             match target {
                 ProductTarget::Number | ProductTarget::NumberOverNorm => {
-                    i32::from(label).clamp(label_low, label_high) * (1 - is(label, i32::from(UNUSABLE_LABEL)))
+                    let usable = 1 - is(label, i32::from(UNUSABLE_LABEL));
+                    i32::from(window.of(label)).clamp(label_low, label_high) * usable
                 }
                 ProductTarget::Class => label_low * is(label, 0) + label_high * is(label, 1),
             }
@@ -239,6 +248,20 @@ pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals:
         for (total, weight) in totals.iter_mut().zip(weights) {
             *total += i128::from(value) * i128::from(*weight);
         }
+    }
+}
+
+/// Counts a label in its bin: see [`Map::LabelBins`].
+///
+/// # Panics
+/// On any other query.
+pub fn add_label_bin(query: &SumQuery, label: CodedLabel, totals: &mut [i128]) {
+    let Map::LabelBins = *query.shape().map() else { unreachable!("called for bins of labels only") };
+    // Every bin is added to, whatever the label.
+    let usable = 1 - is(label, i32::from(UNUSABLE_LABEL));
+    for (bin, total) in totals.iter_mut().enumerate() {
+        let counted = is(bin_of(label), bin as i32) * usable;
+        *total += i128::from(COUNT_STEP) * i128::from(counted);
     }
 }
 

@@ -18,9 +18,13 @@ use crate::contribution::CodedLabel;
 use crate::hex::hex;
 use crate::ledger::{Budget, PlannedRelease};
 use crate::public_matrix::PublicMatrix;
-use crate::query::Map;
+use crate::query::{Map, ProductTarget};
 use crate::schema::TargetKind;
+use crate::target_window::TargetWindow;
 use crate::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
+
+/// Share of `mu²` for the bins of labels that are numbers: 1 part in 20. They say in what part of their bounds the product reads them.
+pub const LABEL_BINS_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 
 /// Event ids with one row of integers each, in the order of whoever made the list: public, and checked when it is made.
 pub struct WeightList {
@@ -109,9 +113,33 @@ fn product_fits_62_bits(rows: u64, coordinate_max: u32, label_max: u32) -> bool 
     u128::from(rows) * u128::from(coordinate_max) * u128::from(label_max) < 1 << 62
 }
 
+/// What an answer takes: one product, and for labels that are numbers counts by bin before it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedAnswer {
+    /// Labels by bin ([`Map::LabelBins`]), with [`LABEL_BINS_SHARE`] of `mu²`; none for classes.
+    pub bins: Option<PlannedRelease>,
+    /// Labels times the rows of the list ([`Map::MatrixProduct`]), with the rest.
+    pub product: PlannedRelease,
+}
+
+impl PlannedAnswer {
+    /// The releases in the order in which they are asked for.
+    #[must_use]
+    pub fn releases(&self) -> Vec<PlannedRelease> {
+        self.bins.iter().chain([&self.product]).cloned().collect()
+    }
+
+    /// Price of all of it under a relation; `None` where there is none.
+    #[must_use]
+    pub fn price_up(&self, relation: &Relation) -> Option<MuSquared> {
+        let bins = self.bins.as_ref().map_or(Some(MuSquared::ZERO), |bins| bins.price_up(relation))?;
+        bins.checked_add(self.product.price_up(relation)?)
+    }
+}
+
 /// Name of a question: SHA-256, as 64 hexadecimal digits, of everything that its answer depends on.
 ///
-/// That is: ids, integers, smallest and largest label, bound on the rows' norm, noise, the unit and its cap, the fingerprint
+/// That is: ids, integers, smallest and largest label, bound on the rows' norm, noise, that of the bins (0 for none), the unit and its cap, the fingerprint
 /// of the label side's schema, the label of unmatched ids, and `label_set`, the identity of the ledger that all versions of
 /// the labels are charged to. Every list and text is preceded by its length, so different questions differ in what is hashed.
 /// Only equal questions have equal names: an answer that is kept under the name may be given again without a charge.
@@ -125,10 +153,11 @@ pub fn canonical_name(
     schema: &str,
     unmatched: CodedLabel,
     relation: &Relation,
-    planned: &PlannedRelease,
+    planned: &PlannedAnswer,
 ) -> String {
+    let PlannedAnswer { bins, product } = planned;
     let Map::MatrixProduct { columns, outputs, target: _, label_low, label_high, rows, row_norm_square, eigenvalue: _ } =
-        *planned.shape.map()
+        *product.shape.map()
     else {
         panic!("labels are asked for by matrix products")
     };
@@ -137,20 +166,21 @@ pub fn canonical_name(
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     };
-    for text in ["reticent label query 1", label_set, schema, &relation.to_string()] {
+    for text in ["reticent label query 2", label_set, schema, &relation.to_string()] {
         part(text.as_bytes());
     }
-    let noise = match planned.noise {
+    let noise = match product.noise {
         NoiseDistribution::RoundedGaussian => 0u64,
         NoiseDistribution::DiscreteLaplace => 1,
     };
-    for number in [columns.into(), outputs.into(), rows, row_norm_square, noise, planned.noise_scale.get()] {
+    let bins = bins.as_ref().map_or(0, |bins| bins.noise_scale.get());
+    for number in [columns.into(), outputs.into(), rows, row_norm_square, noise, product.noise_scale.get(), bins] {
         part(&number.to_le_bytes());
     }
     for number in [label_low, label_high, unmatched.into()] {
         part(&number.to_le_bytes());
     }
-    part(&planned.times.to_le_bytes());
+    part(&product.times.to_le_bytes());
     for (id, row) in list.ids.iter().zip(list.matrix.values().chunks_exact(list.matrix.columns())) {
         part(id);
         row.iter().for_each(|value| part(&value.to_le_bytes()));
@@ -185,9 +215,11 @@ pub struct LabelRelease {
     pub target: TargetKind,
     /// Label of ids that the label holder does not know, and of labels that cannot be used, in code.
     pub unmatched: CodedLabel,
-    /// Question and noise, as charged.
-    pub planned: PlannedRelease,
-    /// Noisy integers, output after output, as decimal text.
+    /// Questions and noise, as charged.
+    pub planned: PlannedAnswer,
+    /// The part of their bounds in which labels that are numbers were read, found in their bins; all of them for classes.
+    pub window: TargetWindow,
+    /// Noisy integers of the product, output after output, as decimal text.
     pub integers: Vec<String>,
 }
 
@@ -198,7 +230,7 @@ pub const NOT_PROTECTED: &str =
 /// [`LabelRelease::format`].
 pub const LABEL_RELEASE_FORMAT: &str = "reticent-label-release";
 /// [`LabelRelease::version`] that this software writes and reads.
-pub const LABEL_RELEASE_VERSION: u32 = 1;
+pub const LABEL_RELEASE_VERSION: u32 = 2;
 
 /// One part of that many of a budget: the sender's machine may have rounded its `mu²` otherwise, by a part in 10^11.
 const CLAIM_SLACK: NonZeroU32 = NonZeroU32::new(1_000_000_000).expect("not zero");
@@ -234,10 +266,18 @@ impl LabelRelease {
         if self.names().any(|name| name.chars().any(char::is_control)) {
             return Err(LabelReleaseError::ControlCharacter);
         }
-        let Map::MatrixProduct { .. } = self.planned.shape.map() else {
+        let PlannedAnswer { bins, product } = &self.planned;
+        let Map::MatrixProduct { target, .. } = *product.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
-        if self.planned.times != 1 {
+        let has_bins = bins.as_ref().is_some_and(|bins| *bins.shape.map() == Map::LabelBins);
+        let (is_number, reads_all) = (target == ProductTarget::Number, self.window == TargetWindow::BOUNDS);
+        if is_number != has_bins || has_bins != bins.is_some() || !is_number && !reads_all {
+            return Err(LabelReleaseError::Inconsistent(
+                "numbers are counted by bin before they are read, and classes are not",
+            ));
+        }
+        if bins.iter().chain([product]).any(|planned| planned.times != 1) {
             return Err(LabelReleaseError::Inconsistent("its question was not answered once"));
         }
         if self.planned.price_up(&self.relation).is_none() {
@@ -250,7 +290,7 @@ impl LabelRelease {
         if name != self.query {
             return Err(LabelReleaseError::OtherWeights);
         }
-        if self.integers.len() != self.planned.shape.coordinates() as usize {
+        if self.integers.len() != product.shape.coordinates() as usize {
             return Err(LabelReleaseError::Inconsistent("it does not have one number for each question"));
         }
         let number = |text: &String| text.parse::<i128>().map(|integer| integer as f64);
@@ -264,27 +304,36 @@ impl LabelRelease {
             PrivacyUnit::Row => None,
             PrivacyUnit::Column { column, rows_max: _ } => Some(column.as_str()),
         };
-        [self.label_set.as_str(), &self.schema, &self.planned.purpose].into_iter().chain(unit)
+        let purposes = self.planned.bins.iter().chain([&self.planned.product]).map(|planned| planned.purpose.as_str());
+        [self.label_set.as_str(), &self.schema].into_iter().chain(purposes).chain(unit)
     }
 
-    /// Whether the noise is the least whose price epsilon and delta allow, up to [`CLAIM_SLACK`].
+    /// Whether each noise is the least whose price epsilon and delta allow, up to [`CLAIM_SLACK`].
     fn noise_is_as_claimed(&self) -> bool {
         let budget = Budget { epsilon: self.epsilon, delta: self.delta }.mu_squared_down();
+        let PlannedAnswer { bins, product } = &self.planned;
+        let Some(bins) = bins else { return self.is_least_noise(product, budget) };
+        let share = budget.share_down(LABEL_BINS_SHARE);
+        let left = budget.checked_sub(share).expect("a share is at most the whole");
+        self.is_least_noise(bins, share) && self.is_least_noise(product, left)
+    }
+
+    fn is_least_noise(&self, planned: &PlannedRelease, budget: MuSquared) -> bool {
         let slack = budget.fraction_down(1, CLAIM_SLACK);
         let is_within = |scale: u64, budget: MuSquared| {
-            let planned =
-                NoiseScale::new(scale).map(|noise_scale| PlannedRelease { noise_scale, ..self.planned.clone() });
+            let planned = NoiseScale::new(scale).map(|noise_scale| PlannedRelease { noise_scale, ..planned.clone() });
             planned.ok().and_then(|planned| planned.price_up(&self.relation)).is_some_and(|price| price <= budget)
         };
-        let scale = self.planned.noise_scale.get();
+        let scale = planned.noise_scale.get();
         let (most, least) = (budget.checked_add(slack).unwrap_or(MuSquared::MAX), budget.checked_sub(slack));
         is_within(scale, most) && !least.is_some_and(|least| is_within(scale - 1, least))
     }
 
-    /// Standard deviation of the noise of one integer.
+    /// Standard deviation of the noise of one integer of the product.
     #[must_use]
     pub fn noise_standard_deviation(&self) -> f64 {
-        self.planned.noise.standard_deviation(self.planned.noise_scale)
+        let product = &self.planned.product;
+        product.noise.standard_deviation(product.noise_scale)
     }
 }
 
@@ -301,7 +350,7 @@ mod tests {
         WeightList::new(ids, PublicMatrix::new(1, values.to_vec()).expect("short rows"))
     }
 
-    fn planned(label_high: i32, row_norm_square: u64, noise_scale: u64, cap: u32) -> PlannedRelease {
+    fn planned(label_high: i32, row_norm_square: u64, noise_scale: u64, cap: u32) -> PlannedAnswer {
         let unit = PrivacyUnit::Column { column: "user".to_owned(), rows_max: cap };
         let map = Map::MatrixProduct {
             columns: 1,
@@ -313,6 +362,10 @@ mod tests {
             row_norm_square,
             eigenvalue: 0,
         };
+        PlannedAnswer { bins: None, product: once(map, unit, noise_scale) }
+    }
+
+    fn once(map: Map, unit: PrivacyUnit, noise_scale: u64) -> PlannedRelease {
         PlannedRelease {
             purpose: "labels".to_owned(),
             shape: QueryShape::new(map, unit, 100).expect("small"),
@@ -322,8 +375,34 @@ mod tests {
         }
     }
 
-    fn name(list: &WeightList, label_set: &str, schema: &str, unmatched: i16, planned: &PlannedRelease) -> String {
-        let relation = Relation { unit: planned.shape.unit().clone(), adjacency: Adjacency::Label };
+    /// The noise that numbers are released with for this claim.
+    fn planned_numbers(epsilon: f64) -> PlannedAnswer {
+        let unit = PrivacyUnit::Column { column: "user".to_owned(), rows_max: 2 };
+        let relation = Relation { unit: unit.clone(), adjacency: Adjacency::Label };
+        let budget = Budget { epsilon: Epsilon::new(epsilon).expect("legal"), delta: Delta::new(1e-6).expect("legal") };
+        let budget = budget.mu_squared_down();
+        let least = |map, share| {
+            let planned = once(map, unit.clone(), 1);
+            let sensitivity = planned.shape.sensitivity(&relation).expect("finite");
+            PlannedRelease { noise_scale: NoiseScale::smallest_within(sensitivity, share).expect("legal"), ..planned }
+        };
+        let product = Map::MatrixProduct {
+            columns: 1,
+            outputs: 1,
+            target: ProductTarget::Number,
+            label_low: -32_767,
+            label_high: 32_767,
+            rows: 2,
+            row_norm_square: 16,
+            eigenvalue: 0,
+        };
+        let share = budget.share_down(LABEL_BINS_SHARE);
+        let left = budget.checked_sub(share).expect("a share");
+        PlannedAnswer { bins: Some(least(Map::LabelBins, share)), product: least(product, left) }
+    }
+
+    fn name(list: &WeightList, label_set: &str, schema: &str, unmatched: i16, planned: &PlannedAnswer) -> String {
+        let relation = Relation { unit: planned.product.shape.unit().clone(), adjacency: Adjacency::Label };
         canonical_name(list, label_set, schema, unmatched, &relation, planned)
     }
 
@@ -364,13 +443,13 @@ mod tests {
         Epsilon::new(epsilon.clamp(f64::MIN_POSITIVE, f64::MAX)).expect("positive")
     }
 
-    fn release(list: &WeightList, planned: PlannedRelease, integers: &[&str]) -> LabelRelease {
-        let relation = Relation { unit: planned.shape.unit().clone(), adjacency: Adjacency::Label };
+    fn release(list: &WeightList, planned: PlannedAnswer, integers: &[&str]) -> LabelRelease {
+        let relation = Relation { unit: planned.product.shape.unit().clone(), adjacency: Adjacency::Label };
         LabelRelease {
             format: LABEL_RELEASE_FORMAT.to_owned(),
             version: LABEL_RELEASE_VERSION,
             not_protected: NOT_PROTECTED.to_owned(),
-            epsilon: claimed(&planned, &relation),
+            epsilon: claimed(&planned.product, &relation),
             delta: Delta::new(1e-6).expect("legal"),
             query: canonical_name(list, "set", "schema", 0, &relation, &planned),
             relation,
@@ -380,6 +459,7 @@ mod tests {
             target: TargetKind::Bounds { low: 0.0, high: 1.0 },
             unmatched: 0,
             planned,
+            window: TargetWindow::BOUNDS,
             integers: integers.iter().map(|integer| (*integer).to_owned()).collect(),
         }
     }
@@ -400,14 +480,15 @@ mod tests {
         };
         assert_eq!(with(&|release| release.format.push('x')), LabelReleaseError::Format);
         assert_eq!(with(&|release| release.version += 1), LabelReleaseError::Format);
-        assert!(matches!(with(&|release| release.planned.times = 2), LabelReleaseError::Inconsistent(_)));
+        assert!(matches!(with(&|release| release.planned.product.times = 2), LabelReleaseError::Inconsistent(_)));
         assert!(matches!(with(&|release| release.integers.clear()), LabelReleaseError::Inconsistent(_)));
         assert!(matches!(with(&|release| release.integers.push("1".to_owned())), LabelReleaseError::Inconsistent(_)));
         assert!(matches!(with(&|release| release.integers[0].push('.')), LabelReleaseError::Inconsistent(_)));
-        let of_table = QueryShape::new(Map::ClassCount { classes: 2 }, released.planned.shape.unit().clone(), 100);
+        let of_table =
+            QueryShape::new(Map::ClassCount { classes: 2 }, released.planned.product.shape.unit().clone(), 100);
         let of_table = of_table.expect("small");
         assert!(matches!(
-            with(&|release| release.planned.shape = of_table.clone()),
+            with(&|release| release.planned.product.shape = of_table.clone()),
             LabelReleaseError::Inconsistent(_)
         ));
     }
@@ -430,13 +511,48 @@ mod tests {
             let delta = Delta::new(released.delta.get() * factor).expect("legal");
             assert_eq!(with(&|release| release.delta = delta), contradiction, "{factor}");
             // Noise that was changed together with the name of the question.
-            let scale = (released.planned.noise_scale.get() as f64 * factor) as u64;
+            let scale = (released.planned.product.noise_scale.get() as f64 * factor) as u64;
             let renamed = with(&|release| {
-                release.planned.noise_scale = NoiseScale::new(scale).expect("legal");
+                release.planned.product.noise_scale = NoiseScale::new(scale).expect("legal");
                 release.query = canonical_name(&list, "set", "schema", 0, &release.relation, &release.planned);
             });
             assert_eq!(renamed, contradiction, "{factor}");
         }
+    }
+
+    #[test]
+    fn numbers_are_answered_with_their_bins_and_with_noise_for_both() {
+        let list = list(&["a", "b"], &[3, 4]).expect("unique");
+        let numbers = planned_numbers(1.0);
+        let epsilon = Epsilon::new(1.0).expect("legal");
+        let window = TargetWindow::new(0.5, 0.25);
+        let released = LabelRelease { epsilon, window, ..release(&list, numbers.clone(), &["5"]) };
+        assert_eq!(released.values_for(&list), Ok(vec![5.0]));
+        let with = |change: &dyn Fn(&mut LabelRelease)| {
+            let mut release = released.clone();
+            change(&mut release);
+            release.query = canonical_name(&list, "set", "schema", 0, &release.relation, &release.planned);
+            release.values_for(&list).expect_err("refused")
+        };
+        let noise = LabelReleaseError::Inconsistent("its noise is not that of its epsilon and delta");
+        let half = |planned: &mut PlannedRelease| {
+            planned.noise_scale = NoiseScale::new(planned.noise_scale.get() / 2).expect("legal");
+        };
+        assert_eq!(with(&|release| half(&mut release.planned.product)), noise);
+        assert_eq!(with(&|release| half(release.planned.bins.as_mut().expect("bins"))), noise);
+        let bins =
+            LabelReleaseError::Inconsistent("numbers are counted by bin before they are read, and classes are not");
+        assert_eq!(with(&|release| release.planned.bins = None), bins);
+        assert_eq!(with(&|release| release.planned.bins = Some(release.planned.product.clone())), bins);
+        let classes = planned(1, 16, 7, 2);
+        assert_eq!(with(&|release| release.planned.product = classes.product.clone()), bins);
+        assert_eq!(with(&|release| release.planned = classes.clone()), bins, "a window of classes");
+        let twice = LabelReleaseError::Inconsistent("its question was not answered once");
+        assert_eq!(with(&|release| release.planned.bins.as_mut().expect("bins").times = 2), twice);
+        let name = |planned: &PlannedAnswer| canonical_name(&list, "set", "schema", 0, &released.relation, planned);
+        let mut other = numbers.clone();
+        half(other.bins.as_mut().expect("bins"));
+        assert_ne!(name(&other), name(&numbers));
     }
 
     /// From one step of noise to nearly `2^60`, and with the rounding of another machine.
@@ -452,11 +568,11 @@ mod tests {
                 let budgets = [budget.checked_sub(rounding), Some(budget), budget.checked_add(rounding)];
                 for square in [0, 1, 16, 12_345, 1 << 40] {
                     let mut planned = planned(1, square, 1, 2);
-                    let relation = Relation { unit: planned.shape.unit().clone(), adjacency: Adjacency::Label };
-                    let sensitivity = planned.shape.sensitivity(&relation).expect("finite");
+                    let relation = Relation { unit: planned.product.shape.unit().clone(), adjacency: Adjacency::Label };
+                    let sensitivity = planned.product.shape.sensitivity(&relation).expect("finite");
                     for budget in budgets.into_iter().flatten() {
                         let Some(scale) = NoiseScale::smallest_within(sensitivity, budget) else { continue };
-                        planned.noise_scale = scale;
+                        planned.product.noise_scale = scale;
                         let released = LabelRelease { epsilon, delta, ..release(&list, planned.clone(), &["1"]) };
                         assert_eq!(released.values_for(&list), Ok(vec![1.0]), "{epsilon} {delta:?} {square} {scale:?}");
                         tried += 1;
@@ -474,7 +590,7 @@ mod tests {
         let changes: [&dyn Fn(&mut LabelRelease); 4] = [
             &|release| release.label_set.push('\u{1b}'),
             &|release| release.schema.push('\n'),
-            &|release| release.planned.purpose.push('\u{9b}'),
+            &|release| release.planned.product.purpose.push('\u{9b}'),
             &|release| release.relation.unit = PrivacyUnit::Column { column: "\r".to_owned(), rows_max: 2 },
         ];
         for (place, change) in changes.iter().enumerate() {

@@ -31,11 +31,8 @@ impl PassWeights {
     /// For a query without a score.
     #[must_use]
     pub fn none() -> Self {
-        Self::NONE.clone()
+        Self { weights: Vec::new(), step: 1.0, saturation: 1.0, target_window: TargetWindow::BOUNDS }
     }
-
-    pub(crate) const NONE: &Self =
-        &Self { weights: Vec::new(), step: 1.0, saturation: 1.0, target_window: TargetWindow::BOUNDS };
 
     /// For products with a numeric target that is read in a part of its bounds.
     #[must_use]
@@ -89,8 +86,8 @@ impl PassWeights {
         self.saturation
     }
 
-    /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries and
-    /// sums of the target alone look at it.
+    /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries, sums of the
+    /// target and products of labels with a public matrix alone look at it.
     #[must_use]
     pub fn target_window(&self) -> TargetWindow {
         self.target_window

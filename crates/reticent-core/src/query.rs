@@ -200,6 +200,9 @@ pub enum Map {
         /// Bound on the largest eigenvalue of `matrixᵀ matrix`; 0 while it is not known.
         eigenvalue: u64,
     },
+    /// Rows of a public matrix by the bin of their label, a number, among [`TARGET_BINS`] of equal width over its bounds, in steps of
+    /// [`COUNT_STEP`]. The matrix says which rows are meant, and nothing else.
+    LabelBins,
     /// One vector of weights a party, fitted to its votes on the rows of a public matrix and shortened to a bound.
     PartyVectors {
         /// Columns of the matrix, whose rows are features in steps of `2^-20`.
@@ -270,6 +273,7 @@ impl Map {
             | Self::TargetSum
             | Self::Gram { .. }
             | Self::MatrixProduct { .. }
+            | Self::LabelBins
             | Self::PartyVectors { .. }
             | Self::PartyMinimum { .. }
             | Self::Minimum(_) => 0,
@@ -425,6 +429,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         Map::ClassCount { .. }
         | Map::Marginals { .. }
         | Map::TargetSum
+        | Map::LabelBins
         | Map::Gradient { .. }
         | Map::SoftmaxGradient { .. }
         | Map::BoundedSoftmaxGradient { .. }
@@ -460,6 +465,7 @@ fn marginal_counts(coding: &Coding) -> [u32; 3] {
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
         Map::LogLoss { .. } | Map::TargetSum => 1,
+        Map::LabelBins => u64::from(TARGET_BINS),
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
         Map::SquaredError => 4,
         Map::ClassCount { classes } => u64::from(classes),
@@ -502,12 +508,12 @@ impl From<QueryShape> for ShapeDocument {
     }
 }
 
-/// The public values that a query reads beside the rows.
+/// What a query is asked of.
 #[derive(Clone, Debug)]
-enum PublicValues {
-    /// How codes become columns, and the weights of the scores.
-    Table { encoding: Arc<Encoding>, weights: PassWeights },
-    /// A matrix with one row for each private label.
+enum Asked {
+    /// A table: how its codes become columns.
+    Table(Arc<Encoding>),
+    /// Labels or votes: a matrix with one row for each.
     Matrix(Arc<PublicMatrix>),
 }
 
@@ -515,7 +521,17 @@ enum PublicValues {
 #[derive(Clone, Debug)]
 pub struct SumQuery {
     shape: QueryShape,
-    public: PublicValues,
+    asked: Asked,
+    weights: PassWeights,
+}
+
+/// A window is for numbers alone.
+fn check_window(weights: &PassWeights, has_number: bool) -> Result<(), QueryError> {
+    if has_number || weights.target_window() == TargetWindow::BOUNDS {
+        Ok(())
+    } else {
+        Err(QueryError::Range("a window of the target"))
+    }
 }
 
 impl SumQuery {
@@ -541,7 +557,7 @@ impl SumQuery {
                 }
                 encoded
             }
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
+            Map::MatrixProduct { .. } | Map::LabelBins | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
                 return Err(QueryError::Matrix);
             }
             Map::Minimum(_) => return Err(QueryError::Range("a sum")),
@@ -562,10 +578,8 @@ impl SumQuery {
             *shape.map(),
             Map::TargetSum | Map::Gram { target: ProductTarget::Number | ProductTarget::NumberOverNorm, .. }
         );
-        if weights.target_window() != TargetWindow::BOUNDS && !has_number {
-            return Err(QueryError::Range("a window of the target"));
-        }
-        Ok(Self { shape, public: PublicValues::Table { encoding, weights } })
+        check_window(&weights, has_number)?;
+        Ok(Self { shape, asked: Asked::Table(encoding), weights })
     }
 
     /// A question to labels or votes that belong to the rows of a public matrix.
@@ -574,6 +588,18 @@ impl SumQuery {
     /// [`QueryError::Matrix`] when the matrix is not within the bounds of the shape, [`QueryError::Columns`] when it has
     /// other columns.
     pub fn of_matrix(shape: QueryShape, matrix: Arc<PublicMatrix>) -> Result<Self, QueryError> {
+        Self::of_matrix_in(shape, matrix, TargetWindow::BOUNDS)
+    }
+
+    /// The same question with labels, numbers, read in a part of their bounds.
+    ///
+    /// # Errors
+    /// As [`Self::of_matrix`]; [`QueryError::Range`] for a window of what is no product with numbers.
+    pub fn of_matrix_in(
+        shape: QueryShape,
+        matrix: Arc<PublicMatrix>,
+        window: TargetWindow,
+    ) -> Result<Self, QueryError> {
         let rows_found = matrix.rows() as u64;
         let (columns, within) = match *shape.map() {
             Map::MatrixProduct { columns, rows, row_norm_square, eigenvalue, .. } => {
@@ -582,6 +608,7 @@ impl SumQuery {
                     && (eigenvalue == 0 || matrix.eigenvalue_bound() <= eigenvalue);
                 (columns, within)
             }
+            Map::LabelBins => (matrix.columns() as u32, true),
             Map::PartyVectors { columns, .. } => (columns, rows_found > 0),
             // Every row of a public matrix has a norm of at most 2^20, which stands for 1.
             Map::PartyMinimum { columns, .. } => (columns, (1..=MINIMUM_ROWS_MAX).contains(&rows_found)),
@@ -603,11 +630,13 @@ impl SumQuery {
         if columns as usize != matrix.columns() {
             return Err(QueryError::Columns { expected: columns as usize, found: matrix.columns() });
         }
-        if within && rows_found <= shape.rows_max {
-            Ok(Self { shape, public: PublicValues::Matrix(matrix) })
-        } else {
-            Err(QueryError::Matrix)
+        if !within || rows_found > shape.rows_max {
+            return Err(QueryError::Matrix);
         }
+        let has_number = matches!(*shape.map(), Map::MatrixProduct { target: ProductTarget::Number, .. });
+        let weights = PassWeights::of_target(window);
+        check_window(&weights, has_number)?;
+        Ok(Self { shape, asked: Asked::Matrix(matrix), weights })
     }
 
     /// Size and sensitivity.
@@ -616,31 +645,28 @@ impl SumQuery {
         &self.shape
     }
 
-    /// How codes become columns; shared by all passes of a fit. `None` for a matrix product.
+    /// How codes become columns; shared by all passes of a fit. `None` for a question to labels or votes.
     #[must_use]
     pub fn encoding(&self) -> Option<&Arc<Encoding>> {
-        match &self.public {
-            PublicValues::Table { encoding, .. } => Some(encoding),
-            PublicValues::Matrix(_) => None,
+        match &self.asked {
+            Asked::Table(encoding) => Some(encoding),
+            Asked::Matrix(_) => None,
         }
     }
 
-    /// The matrix of a matrix product.
+    /// The matrix of a question to labels or votes.
     #[must_use]
     pub fn matrix(&self) -> Option<&Arc<PublicMatrix>> {
-        match &self.public {
-            PublicValues::Table { .. } => None,
-            PublicValues::Matrix(matrix) => Some(matrix),
+        match &self.asked {
+            Asked::Table(_) => None,
+            Asked::Matrix(matrix) => Some(matrix),
         }
     }
 
     /// Weights of the scores; empty where no row is scored.
     #[must_use]
     pub fn weights(&self) -> &PassWeights {
-        match &self.public {
-            PublicValues::Table { weights, .. } => weights,
-            PublicValues::Matrix(_) => PassWeights::NONE,
-        }
+        &self.weights
     }
 
     /// What one integer of the sum is worth: counts in rows, losses in nats, gradients in the units of a contribution.
@@ -651,6 +677,7 @@ impl SumQuery {
         match self.shape.map {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::LabelBins
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ScoreHistogram { .. }

@@ -5,12 +5,12 @@
 //! [`crate::session::Session::release`] or it is dropped.
 
 use crate::contribution::{
-    CodedLabel, add_contribution, add_marginals, add_matrix_label, add_party_vector, add_party_votes, add_scored,
-    set_party_minimum,
+    CodedLabel, add_contribution, add_label_bin, add_marginals, add_matrix_label, add_party_vector, add_party_votes,
+    add_scored, set_party_minimum,
 };
 use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
 use crate::minimum::MinimumQuery;
-use crate::query::SumQuery;
+use crate::query::{Map, SumQuery};
 
 /// The exact sum over some of the rows, in 128 bits: one contribution is below `2^45`, so no table that could ever exist
 /// overflows it.
@@ -55,9 +55,13 @@ impl PartialSum {
         add_marginals(query, codes, label, &mut self.totals);
     }
 
-    /// Adds row `row` of the query's public matrix, times a private label.
+    /// Adds the private label of row `row` of the query's public matrix: times that row, or to its bin.
     pub fn add_label(&mut self, query: &SumQuery, row: usize, label: CodedLabel) {
-        add_matrix_label(query, row, label, &mut self.totals);
+        if let Map::LabelBins = query.shape().map() {
+            add_label_bin(query, label, &mut self.totals);
+        } else {
+            add_matrix_label(query, row, label, &mut self.totals);
+        }
     }
 
     /// Adds the votes of one party: one a row of the query's public matrix and output, output after output of a row.

@@ -1,19 +1,39 @@
 //! A part of a numeric target's bounds, in which products read it: public, found from released counts.
 
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
 use crate::contribution::{CodedLabel, UNUSABLE_LABEL};
 use crate::encoding::LATTICE_NORM_MAX;
 
+/// Enough that a product with the reciprocal is a quotient: see [`TargetWindow::of`].
+const RECIPROCAL_BITS: u32 = 46;
+
 /// Labels from `centre - half` to `centre + half`, in steps of `-32767..=32767` over the bounds, are mapped onto `-32767..=32767`;
 /// labels beyond are brought to its border. Whatever window, a label stays within the bound that every sensitivity is computed from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WindowDocument", into = "WindowDocument")]
 pub struct TargetWindow {
+    centre: i16,
+    half: i16,
+    /// `floor(2^46 / half) + 1`.
+    reciprocal: u64,
+}
+
+/// A window as files have it, in steps of `-32767..=32767` over the bounds.
+#[derive(Serialize, Deserialize)]
+struct WindowDocument {
     centre: i16,
     half: i16,
 }
 
 impl TargetWindow {
     /// All of the bounds.
-    pub const BOUNDS: Self = Self { centre: 0, half: LATTICE_NORM_MAX };
+    pub const BOUNDS: Self = Self::of_steps(0, LATTICE_NORM_MAX);
+
+    const fn of_steps(centre: i16, half: i16) -> Self {
+        Self { centre, half, reciprocal: (1 << RECIPROCAL_BITS) / half as u64 + 1 }
+    }
 
     /// The window of this centre and half width, as shares of half the width of the bounds: at least one step wide, and within
     /// the bounds as far as it can be moved. What is not a number gives all of the bounds.
@@ -25,7 +45,7 @@ impl TargetWindow {
         let full = f64::from(LATTICE_NORM_MAX);
         let half = (half * full).round().clamp(1.0, full);
         let room = full - half;
-        Self { centre: (centre * full).round().clamp(-room, room) as i16, half: half as i16 }
+        Self::of_steps((centre * full).round().clamp(-room, room) as i16, half as i16)
     }
 
     /// Middle of the window, where the bounds are `-1` and `1`.
@@ -40,14 +60,38 @@ impl TargetWindow {
         f64::from(self.half) / f64::from(LATTICE_NORM_MAX)
     }
 
-    /// A label as the window has it, within `-32767..=32767`; one that is not usable stays so.
+    /// A label as the window has it, within `-32767..=32767`, rounded toward its middle; one that is not usable stays so.
+    ///
+    /// By products alone, whose time no label changes. The quotient is exact: `x (reciprocal · half - 2^46) < 2^46` for every
+    /// `x < 2^31`, because `half < 2^15`.
     #[must_use]
     #[inline]
     pub fn of(self, label: CodedLabel) -> CodedLabel {
         let full = i32::from(LATTICE_NORM_MAX);
         let apart = (i32::from(label) - i32::from(self.centre)).clamp(-full, full);
-        let within = (apart * full / i32::from(self.half)).clamp(-full, full) as i16;
+        let share = u128::from((apart * full).unsigned_abs()) * u128::from(self.reciprocal);
+        let within = (((share >> RECIPROCAL_BITS) as i64).min(full.into()) as i32 * apart.signum()) as i16;
         if label == UNUSABLE_LABEL { UNUSABLE_LABEL } else { within }
+    }
+}
+
+/// A window that is none, or passes the bounds.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("a window of the target has a half of 1 to 32767 steps and lies within the bounds")]
+pub struct NoWindow;
+
+impl TryFrom<WindowDocument> for TargetWindow {
+    type Error = NoWindow;
+    fn try_from(document: WindowDocument) -> Result<Self, NoWindow> {
+        let WindowDocument { centre, half } = document;
+        let is_within = half >= 1 && i32::from(centre).abs() + i32::from(half) <= i32::from(LATTICE_NORM_MAX);
+        if is_within { Ok(Self::of_steps(centre, half)) } else { Err(NoWindow) }
+    }
+}
+
+impl From<TargetWindow> for WindowDocument {
+    fn from(window: TargetWindow) -> Self {
+        Self { centre: window.centre, half: window.half }
     }
 }
 
@@ -77,6 +121,29 @@ mod tests {
         }
         // It is moved, not cut, where it would pass the bounds.
         assert!((TargetWindow::new(-1.0, 0.25).centre() + 0.75).abs() < 4e-5);
+    }
+
+    #[test]
+    fn products_divide_as_quotients_do() {
+        let full = i32::from(LATTICE_NORM_MAX);
+        for half in (1..=LATTICE_NORM_MAX).step_by(97).chain([2, 3, LATTICE_NORM_MAX - 1, LATTICE_NORM_MAX]) {
+            let window = TargetWindow::of_steps(0, half);
+            for label in -LATTICE_NORM_MAX..=LATTICE_NORM_MAX {
+                let expected = (i32::from(label) * full / i32::from(half)).clamp(-full, full);
+                assert_eq!(i32::from(window.of(label)), expected, "{label} in {half}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_is_read_as_it_was_written_and_never_passes_the_bounds() {
+        let window = TargetWindow::new(-0.75, 0.125);
+        let text = serde_json::to_string(&window).expect("two numbers");
+        assert_eq!(serde_json::from_str::<TargetWindow>(&text).expect("as written"), window);
+        for (centre, half) in [(0, 0), (0, -1), (1, 32_767), (-16_384, 16_384), (i16::MIN, 1)] {
+            let text = format!(r#"{{"centre":{centre},"half":{half}}}"#);
+            assert!(serde_json::from_str::<TargetWindow>(&text).is_err(), "{text}");
+        }
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //!   weights (untrusted) ─▶ checked list ─▶ name ─▶ kept answer? ── yes ──▶ the same answer, nothing charged
 //!                                            └── no ─▶ join labels ─▶ charge ─▶ draw ─▶ keep in the ledger ─▶ answer
 //! ```
+//! Labels that are numbers are counted by bin first, and the product reads them in the part of their bounds where they lie.
 //! What the consumer could gain by lying is listed with the rule that prevents it in `docs/reference/walr-files.md`.
 
 use std::path::Path;
@@ -12,14 +13,19 @@ use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::label_query::{
-    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, WeightList, canonical_name,
+    LABEL_BINS_SHARE, LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, PlannedAnswer,
+    WeightList, canonical_name,
 };
 use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
+use reticent_core::public_matrix::MATRIX_NORM_MAX;
 use reticent_core::query::{Map, ProductTarget, QueryError, QueryShape, SumQuery};
 use reticent_core::record::{Label, RawValue};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::session::{Session, SessionError};
+use reticent_core::sum::Release;
+use reticent_core::target_window::TargetWindow;
 use reticent_core::units::{Delta, Epsilon, NoiseDistribution, NoiseScale};
+use reticent_math::target_search::find_labels;
 
 use crate::label_engine::LabelEngine;
 use crate::ledger_file::{LedgerFile, LedgerFileError};
@@ -100,12 +106,13 @@ pub enum MeasureError {
 /// ```text
 ///   mu² = (hi - lo)² B2 m² / S² (twice that with an output a class)    B2: largest square of a row's norm, in integers
 ///   S: smallest integer scale within the mu of (epsilon, delta)        m: cap on the rows of a unit
+///   numbers:  one part in twenty of mu² is for their bins, the rest for the product
 /// ```
 /// Source: row F2 of `docs/formulas.md`.
 ///
 /// # Errors
 /// [`MeasureError`].
-pub fn plan(list: &WeightList, terms: &LabelTerms<'_>) -> Result<PlannedRelease, MeasureError> {
+pub fn plan(list: &WeightList, terms: &LabelTerms<'_>) -> Result<PlannedAnswer, MeasureError> {
     let schema = terms.schema;
     let relation = schema.relation();
     if relation.adjacency != Adjacency::Label {
@@ -136,12 +143,52 @@ pub fn plan(list: &WeightList, terms: &LabelTerms<'_>) -> Result<PlannedRelease,
         // No bound for parties: this answer is about labels of units.
         eigenvalue: 0,
     };
-    let shape = QueryShape::new(map, relation.unit.clone(), schema.privacy().rows_max)?;
-    let sensitivity = shape.sensitivity(&relation).ok_or(MeasureError::TooSmall)?;
-    let budget = Budget { epsilon: terms.epsilon, delta: terms.delta }.mu_squared_down();
-    let noise_scale = NoiseScale::smallest_within(sensitivity, budget).ok_or(MeasureError::TooSmall)?;
-    let noise = NoiseDistribution::RoundedGaussian;
-    Ok(PlannedRelease { purpose: "labels times public weights".to_owned(), shape, noise_scale, noise, times: 1 })
+    let release = |purpose: &str, map, share| -> Result<PlannedRelease, MeasureError> {
+        let shape = QueryShape::new(map, relation.unit.clone(), schema.privacy().rows_max)?;
+        let sensitivity = shape.sensitivity(&relation).ok_or(MeasureError::TooSmall)?;
+        let noise_scale = NoiseScale::smallest_within(sensitivity, share).ok_or(MeasureError::TooSmall)?;
+        let noise = NoiseDistribution::RoundedGaussian;
+        Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: 1 })
+    };
+    let mut left = Budget { epsilon: terms.epsilon, delta: terms.delta }.mu_squared_down();
+    let mut bins = None;
+    if target == ProductTarget::Number {
+        let share = left.share_down(LABEL_BINS_SHARE);
+        left = left.checked_sub(share).expect("a share is at most the whole");
+        bins = Some(release("labels by bin", Map::LabelBins, share)?);
+    }
+    Ok(PlannedAnswer { bins, product: release("labels times public weights", map, left)? })
+}
+
+/// Asks the planned questions, paid by `request`: the noisy product, and the part of their bounds in which it reads labels.
+///
+/// # Errors
+/// [`SessionError`]; what was charged stays charged.
+pub fn ask(
+    list: &WeightList,
+    planned: &PlannedAnswer,
+    session: &mut Session<'_>,
+    request: &Request,
+) -> Result<(Release, TargetWindow), SessionError> {
+    let matrix = list.matrix();
+    let question = |planned: &PlannedRelease, window| {
+        SumQuery::of_matrix_in(planned.shape.clone(), matrix.clone(), window).expect("planned for this list")
+    };
+    let mut grants = session.pay(request)?.into_iter();
+    let mut release = |session: &mut Session<'_>, planned, window| {
+        let grant = grants.next().expect("the request pays for each release");
+        session.release(grant, &question(planned, window))
+    };
+    let mut window = TargetWindow::BOUNDS;
+    if let Some(bins) = &planned.bins {
+        let bins = release(session, bins, window)?;
+        let unit = f64::from(MATRIX_NORM_MAX) * f64::from(LATTICE_NORM_MAX);
+        let product_noise = planned.product.noise_scale.get() as f64 / unit;
+        let (rows, columns) = (matrix.rows(), matrix.columns());
+        let part = find_labels(&bins.values(), bins.noise_standard_deviation, rows, columns, product_noise);
+        window = part.map_or(window, |part| TargetWindow::new(part.centre, part.half));
+    }
+    Ok((release(session, &planned.product, window)?, window))
 }
 
 /// Answers a list of weights from a table of labels.
@@ -173,7 +220,7 @@ pub fn measure(
         purpose: "walr measure".to_owned(),
         data: terms.data.to_owned(),
         schema: fingerprint.clone(),
-        releases: vec![planned.clone()],
+        releases: planned.releases(),
     };
     // A refusal comes before any label is read, so that not even its time can depend on one.
     let account = ledger.account().map_err(SessionError::from)?;
@@ -184,10 +231,8 @@ pub fn measure(
 
     let source = TableSource::open_with_ids(labels, schema, Need::Target, terms.id_column)?;
     let engine = LabelEngine::join(source, schema, list, unmatched, progress)?;
-    let question = SumQuery::of_matrix(planned.shape.clone(), list.matrix().clone())?;
     let mut session = Session::open(&engine, ledger, relation.clone())?;
-    let grant = session.pay(&request)?.pop().expect("one release was asked for");
-    let released = session.release(grant, &question)?;
+    let (released, window) = ask(list, &planned, &mut session, &request)?;
     drop(session);
 
     let (entry, _) = ledger.last_entry().expect("the request was paid through this ledger");
@@ -205,6 +250,7 @@ pub fn measure(
         target: schema.target().kind.clone(),
         unmatched,
         planned,
+        window,
         integers: released.integers.iter().map(i128::to_string).collect(),
     };
     let mut text = serde_json::to_string_pretty(&release).expect("a release is text and finite numbers");

@@ -265,6 +265,7 @@ impl Engine for PartyVotes {
             }
             Map::ClassCount { .. }
             | Map::TargetSum
+            | Map::LabelBins
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }

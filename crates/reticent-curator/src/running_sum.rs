@@ -64,6 +64,7 @@ impl<'a> RunningSum<'a> {
             | Map::Marginals { .. }
             | Map::TargetSum
             | Map::MatrixProduct { .. }
+            | Map::LabelBins
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("answered without the lattice"),

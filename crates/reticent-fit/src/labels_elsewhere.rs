@@ -97,8 +97,13 @@ pub fn fit(
     check_target(schema, release)?;
     let encoding = Arc::new(Encoding::plain(Coding::of(schema), NormRule::OwnNorm));
     let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
-    let released =
-        walr::Released { matrix: list.matrix(), sums: &sums, noise: release.noise_standard_deviation(), square: None };
+    let released = walr::Released {
+        matrix: list.matrix(),
+        sums: &sums,
+        noise: release.noise_standard_deviation(),
+        window: release.window,
+        square: None,
+    };
     let model = walr::response_model(schema);
     let (weights, covariance) = walr::estimate(features, &released, model, &settings, start.as_deref())?;
     let fitted = Fitted { encoding, weights, covariance };
@@ -153,7 +158,7 @@ fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) ->
     if let Some(init) = init {
         public.push(format!("the start model (sha256 {}), declared public", init.fingerprint()));
     }
-    let releases = vec![release.planned.clone()];
+    let releases = release.planned.releases();
     let request = Request {
         purpose: "walr measure".to_owned(),
         data: String::new(),

@@ -11,6 +11,7 @@ use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::SumQuery;
 use reticent_core::session::{Grant, Session, SessionError};
 use reticent_core::sum::Release;
+use reticent_core::target_window::TargetWindow;
 use thiserror::Error;
 
 use crate::plan::Plan;
@@ -140,13 +141,19 @@ impl Releases<'_, '_> {
         self.release(|session, grant| session.release(grant, &query))
     }
 
-    /// The noisy product of labels or votes with a public matrix that is planned at `place`.
+    /// The noisy answer about labels or votes on the rows of a public matrix that is planned at `place`; a product with numbers reads
+    /// them in `window`.
     ///
     /// # Errors
     /// [`FitError::Session`] when the payment or the release fails.
-    pub fn product(&mut self, place: usize, matrix: &Arc<PublicMatrix>) -> Result<Release, FitError> {
+    pub fn of_matrix(
+        &mut self,
+        place: usize,
+        matrix: &Arc<PublicMatrix>,
+        window: TargetWindow,
+    ) -> Result<Release, FitError> {
         let shape = self.planned(place).shape.clone();
-        let query = SumQuery::of_matrix(shape, matrix.clone()).expect("the plan was made for such a matrix");
+        let query = SumQuery::of_matrix_in(shape, matrix.clone(), window).expect("the plan was made for such a matrix");
         self.release(|session, grant| session.release(grant, &query))
     }
 

@@ -31,7 +31,7 @@ pub(crate) fn run(input: &[u8]) {
         let list = read_weights(weights.path(), &mut |_| {}).expect("a sound list");
         let schema = label_schema(target);
         fit(&release, &list, &schema, labels.path());
-        if let Map::MatrixProduct { .. } = release.planned.shape.map() {
+        if let Map::MatrixProduct { .. } = release.planned.product.shape.map() {
             let LabelRelease { label_set, schema: fingerprint, unmatched, relation, planned, .. } = &release;
             release.query = canonical_name(&list, label_set, fingerprint, *unmatched, relation, planned);
             fit(&release, &list, &schema, labels.path());

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use reticent_core::label_query::WeightList;
 use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
-use reticent_core::query::SumQuery;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon, MuSquared};
 use reticent_curator::label_engine::LabelEngine;
-use reticent_curator::label_measure::{LabelTerms, plan};
+use reticent_curator::label_measure::{LabelTerms, ask, plan};
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::weights_file::{read_weights, write_weights};
 
@@ -62,17 +61,15 @@ fn answer(list: &WeightList, schema: &Schema) {
     let engine = LabelEngine::join(source, schema, list, 0, &mut |_| {}).expect("a whole table");
     let mut ledger =
         AccountInMemory(Account { budget: None, spent: BTreeMap::from([(schema.relation(), MuSquared::ZERO)]) });
-    let question = SumQuery::of_matrix(planned.shape.clone(), list.matrix().clone()).expect("the shape of the matrix");
     let request = Request {
         purpose: "walr measure".to_owned(),
         data: terms.data.to_owned(),
         schema: schema.fingerprint(),
-        releases: vec![planned],
+        releases: planned.releases(),
     };
     let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("a promised relation");
-    let grant = session.pay(&request).expect("no limit").pop().expect("one release was asked for");
-    let released = session.release(grant, &question).expect("the engine of this list");
-    assert_eq!(released.integers.len(), question.shape().coordinates() as usize, "one number a question");
+    let (released, _) = ask(list, &planned, &mut session, &request).expect("the engine of this list, and no limit");
+    assert_eq!(released.integers.len(), planned.product.shape.coordinates() as usize, "one number a question");
 }
 
 /// The rules of a ledger, for one run.

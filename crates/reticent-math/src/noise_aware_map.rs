@@ -165,7 +165,11 @@ impl Prior {
             (ResponseModel::Logistic | ResponseModel::Multinomial { .. }, true) => 0.5,
         };
         let effects = columns.saturating_sub(1).max(1) as f64;
-        let typical_effect = TYPICAL_SCORE / effects.sqrt() * if centre.is_some() { START_FACTOR } else { 1.0 };
+        let typical_score = match model {
+            ResponseModel::Linear => TYPICAL_SCORE_NUMBER,
+            ResponseModel::Logistic | ResponseModel::Multinomial { .. } => TYPICAL_SCORE,
+        };
+        let typical_effect = typical_score / effects.sqrt() * if centre.is_some() { START_FACTOR } else { 1.0 };
         let centre = centre.map_or_else(|| Mat::zeros(columns, model.outputs()), |centre| centre.to_owned());
         Self { spread_square, mean_row, mean_score_deviation, typical_effect, centre }
     }
@@ -262,8 +266,9 @@ pub fn fit(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Re
 const TAU_STEPS: u32 = 11;
 /// Two standard deviations are a factor of 7: a release that is all noise must not give large scales a say.
 const TAU_LOG_DEVIATION: f64 = 1.0;
-/// Standard deviation of a score under the typical effects.
+/// Standard deviation of a score under the typical effects, in log-odds; and of numbers, whose labels lie in `[-1, 1]`.
 const TYPICAL_SCORE: f64 = 1.5;
+const TYPICAL_SCORE_NUMBER: f64 = 0.3;
 /// How much less effects are believed to differ from those of a public start than from zero.
 const START_FACTOR: f64 = 1.0 / 3.0;
 

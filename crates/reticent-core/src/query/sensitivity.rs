@@ -35,6 +35,7 @@ impl QueryShape {
     ///   matrix product:
     ///     label  m (high - low) max ||row||, sqrt(2) m high max ||row|| with an output a class;   add-remove, replace  none
     ///     party  (high - low) sqrt(rows · lambda), times sqrt(2) with an output a class
+    ///   bins of labels:   label  m sqrt(2) steps                                                other relations  none
     ///   vectors of parties:   party  2 norm                                                          other relations  none
     ///   minimum of parties:   party  see [`party_minimum`]
     /// ```
@@ -52,6 +53,9 @@ impl QueryShape {
         }
         if let Map::MatrixProduct { .. } = self.map {
             return self.matrix_product_square(relation.adjacency).map(SensitivitySquared::new);
+        }
+        if let Map::LabelBins = self.map {
+            return self.label_bins_square(relation.adjacency).map(SensitivitySquared::new);
         }
         if let Map::PartyVectors { .. } | Map::PartyMinimum { .. } = self.map {
             return self.party_square(relation.adjacency).map(SensitivitySquared::new);
@@ -105,6 +109,7 @@ impl QueryShape {
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
             | Map::MatrixProduct { .. }
+            | Map::LabelBins
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::CorrectCount { .. }
@@ -135,6 +140,7 @@ impl QueryShape {
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::MatrixProduct { .. }
+            | Map::LabelBins
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
@@ -163,9 +169,11 @@ impl QueryShape {
             Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
-                unreachable!("has its own bound")
-            }
+            Map::MatrixProduct { .. }
+            | Map::LabelBins
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. }
+            | Map::Minimum(_) => unreachable!("has its own bound"),
         }
     }
 
@@ -198,9 +206,11 @@ impl QueryShape {
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. } => 4 * self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Replace),
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
-                unreachable!("has its own bound")
-            }
+            Map::MatrixProduct { .. }
+            | Map::LabelBins
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. }
+            | Map::Minimum(_) => unreachable!("has its own bound"),
         }
     }
 
@@ -224,9 +234,11 @@ impl QueryShape {
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
             Map::SoftmaxGradient { .. } => self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Label),
-            Map::MatrixProduct { .. } | Map::PartyVectors { .. } | Map::PartyMinimum { .. } | Map::Minimum(_) => {
-                unreachable!("has its own bound")
-            }
+            Map::MatrixProduct { .. }
+            | Map::LabelBins
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. }
+            | Map::Minimum(_) => unreachable!("has its own bound"),
         }
     }
 
@@ -300,6 +312,7 @@ impl QueryShape {
             | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::MatrixProduct { .. }
+            | Map::LabelBins
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
@@ -334,6 +347,16 @@ impl QueryShape {
         per_penalty.div_ceil(penalty * sharing)
             + per_penalty.div_ceil(penalty * u128::from(MINIMUM_TOLERANCE))
             + ceil_sqrt(u128::from(columns) * u128::from(outputs))
+    }
+
+    /// From one bin to another; a label that becomes unusable leaves one.
+    fn label_bins_square(&self, adjacency: Adjacency) -> Option<u128> {
+        let unit_rows = u128::from(self.unit.rows_max());
+        match adjacency {
+            Adjacency::Label => Some(unit_rows * unit_rows * 2 * COUNT_SQUARE),
+            // Which rows there are is public, and votes are no numbers.
+            Adjacency::Party | Adjacency::AddRemove | Adjacency::Replace => None,
+        }
     }
 
     fn matrix_product_square(&self, adjacency: Adjacency) -> Option<u128> {

@@ -425,6 +425,46 @@ fn votes_are_added_times_the_public_rows() {
     assert_eq!(sum(3, 0, &[-7, 4, 3, 9, 9, 9]), [500, 5000, 4, 40, 1, 10]);
 }
 
+/// A number times the public row, as its window has it; and one count in the bin of the bounds that it lies in.
+#[test]
+fn numbers_of_public_rows_are_read_in_their_window_and_counted_by_bin() {
+    let matrix = Arc::new(PublicMatrix::new(2, vec![7, -8, 100, 1000]).expect("short rows"));
+    let map = |target| Map::MatrixProduct {
+        columns: 2,
+        outputs: 1,
+        target,
+        label_low: -32_767,
+        label_high: 32_767,
+        rows: 2,
+        row_norm_square: matrix.row_norm_square(),
+        eigenvalue: 0,
+    };
+    let asked = |map, window| {
+        let shape = QueryShape::new(map, PrivacyUnit::Row, 2).expect("small");
+        SumQuery::of_matrix_in(shape, matrix.clone(), window)
+    };
+    let sum = |query: &SumQuery, labels: [i16; 2]| {
+        let mut sum = PartialSum::zero(query);
+        labels.into_iter().enumerate().for_each(|(row, label)| sum.add_label(query, row, label));
+        reveal(sum)
+    };
+    let window = TargetWindow::new(-0.5, 0.25);
+    let query = asked(map(ProductTarget::Number), window).expect("numbers");
+    for (label, read) in [(-16_384, 0), (-12_288, 16_383), (-8192, 32_767), (30_000, 32_767), (-32_767, -32_767)] {
+        assert_eq!(sum(&query, [label, UNUSABLE_LABEL]), [7 * read, -8 * read], "{label}");
+    }
+    assert!(matches!(asked(map(ProductTarget::Class), window), Err(QueryError::Range(_))), "classes have no window");
+    assert!(matches!(asked(Map::LabelBins, window), Err(QueryError::Range(_))), "bins are of the bounds");
+
+    let query = asked(Map::LabelBins, TargetWindow::BOUNDS).expect("any columns");
+    for (labels, counted) in [([-32_767, -32_513], [0, 0]), ([-32_512, 32_767], [1, 255]), ([0, -1], [128, 127])] {
+        let mut expected = vec![0; 256];
+        counted.into_iter().for_each(|bin: usize| expected[bin] += 1i128 << 20);
+        assert_eq!(sum(&query, labels), expected, "{labels:?}");
+    }
+    assert_eq!(sum(&query, [UNUSABLE_LABEL; 2]), vec![0; 256]);
+}
+
 /// However the parts of a table are added up, the whole is the same.
 #[test]
 fn sums_are_joined_and_take_the_totals_of_a_kernel() {

@@ -180,6 +180,7 @@ proptest! {
         votes in prop::collection::vec(prop_oneof![any::<i32>(), -3..9i32], 24),
         outputs in prop_oneof![Just(1u32), Just(3)],
         target in prop_oneof![Just(ProductTarget::Number), Just(ProductTarget::Class)],
+        (centre, half) in (-1.0..1.0f64, 0.0..1.0f64),
     ) {
         let matrix = Arc::new(PublicMatrix::new(3, values).expect("short rows"));
         let (label_low, label_high) = if outputs > 1 { (0, 5) } else { (-4, 5) };
@@ -194,17 +195,25 @@ proptest! {
             eigenvalue: matrix.eigenvalue_bound(),
         };
         let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
-        let query = SumQuery::of_matrix(shape, matrix).expect("within its own bounds");
+        let query = SumQuery::of_matrix(shape, matrix.clone()).expect("within its own bounds");
         let relation = |adjacency| Relation { unit: PrivacyUnit::Row, adjacency };
         prop_assert!(query.shape().sensitivity(&relation(Adjacency::AddRemove)).is_none());
         prop_assert!(query.shape().sensitivity(&relation(Adjacency::Replace)).is_none());
-        for row in 0..4 {
-            let labelled = |label| {
-                let mut sum = PartialSum::zero(&query);
-                sum.add_label(&query, row, label);
-                reveal(sum)
-            };
-            prop_assert!(distance_square(&labelled(one), &labelled(other)) <= bound(&query, Adjacency::Label));
+        let number = target == ProductTarget::Number;
+        let window = if number { TargetWindow::new(centre, half) } else { TargetWindow::BOUNDS };
+        let windowed = SumQuery::of_matrix_in(query.shape().clone(), matrix.clone(), window).expect("numbers have one");
+        prop_assert_eq!(windowed.shape().sensitivity(&relation(Adjacency::Label)), query.shape().sensitivity(&relation(Adjacency::Label)));
+        let bins = QueryShape::new(Map::LabelBins, PrivacyUnit::Row, 1000).expect("small");
+        let bins = SumQuery::of_matrix(bins, matrix).expect("rows");
+        for query in [&query, &windowed, &bins] {
+            for row in 0..4 {
+                let labelled = |label| {
+                    let mut sum = PartialSum::zero(query);
+                    sum.add_label(query, row, label);
+                    reveal(sum)
+                };
+                prop_assert!(distance_square(&labelled(one), &labelled(other)) <= bound(query, Adjacency::Label));
+            }
         }
         let voted = |votes: &[i32]| {
             let mut sum = PartialSum::zero(&query);

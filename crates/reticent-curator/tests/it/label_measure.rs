@@ -88,7 +88,7 @@ impl Home {
         let source = TableSource::open_with_ids(&path, &self.schema, Need::FeaturesAndTarget, "event").expect("opens");
         let engine = LabelEngine::join(source, &self.schema, list, unmatched, &mut |_| ()).expect("reads");
         let planned = plan(list, &self.terms(1.0)).expect("small");
-        let query = SumQuery::of_matrix(planned.shape, list.matrix().clone()).expect("planned for it");
+        let query = SumQuery::of_matrix(planned.product.shape, list.matrix().clone()).expect("planned for it");
         reveal(engine.exact_sum(&query).expect("in memory"))
     }
 }
@@ -186,7 +186,7 @@ fn what_the_header_claims_changes_nothing() {
 fn noise_follows_the_longest_row_the_cap_and_epsilon() {
     let home = Home::new();
     let scale = |home: &Home, text: &str, epsilon: f64| {
-        plan(&home.list(text), &home.terms(epsilon)).expect("affordable").noise_scale.get() as f64
+        plan(&home.list(text), &home.terms(epsilon)).expect("affordable").product.noise_scale.get() as f64
     };
     // Long rows, so that a scale in whole numbers is fine enough for ratios.
     let weights = WEIGHTS.replace("b,100,0", "b,10000,0");
@@ -201,7 +201,34 @@ fn noise_follows_the_longest_row_the_cap_and_epsilon() {
     let three = Home::with("unit = \"row\"", "classes = [\"no\", \"yes\", \"never\"]");
     assert!((scale(&three, weights, 1.0) / usual - 2f64.sqrt()).abs() < 0.01);
     let number = Home::with("unit = \"row\"", "bounds = [0, 10]");
-    assert!((scale(&number, weights, 1.0) / usual - 65534.0).abs() < 700.0);
+    // A twentieth of mu² is for the bins.
+    assert!((scale(&number, weights, 1.0) / usual * 0.95f64.sqrt() - 65534.0).abs() < 700.0);
+}
+
+/// Bounds that are far too wide cost little: labels are read where they are, and both questions are within the claim.
+#[test]
+fn numbers_are_read_in_the_part_of_their_bounds_where_they_lie() {
+    let home = Home::with("unit = \"row\"", "bounds = [0, 1000]");
+    let ids = 0..4000;
+    let weights: String = ids.clone().map(|id| format!("e{id},1000,0\n")).collect();
+    let list = home.list(&format!("id,q1,q2\n{weights}"));
+    // 500 of the middle for the few that are not in the table.
+    let labels: String = ids.skip(10).map(|id| format!("e{id},u,{}\n", 490 + id % 20)).collect();
+    fs::write(home.path("labels.csv"), format!("event,user,clicked\n{labels}")).expect("writable");
+    let mut ledger = home.ledger("ledger", 1.0);
+    let release = release(&home.ask(&list, &mut ledger, 1.0).expect("affordable"));
+    let (centre, half) = (release.window.centre(), release.window.half());
+    assert!(centre.abs() < 0.05 && (0.02..0.1).contains(&half), "{centre} {half}");
+    let values = release.values_for(&list).expect("its own");
+    let noise = release.noise_standard_deviation() / (1000.0 * 32_767.0) * half * 500.0;
+    let mean = 500.0 + 500.0 * (centre + values[0] / (1000.0 * 32_767.0) * half / 4000.0);
+    assert!((mean - 499.5).abs() < 0.2 + 5.0 * noise / 4000.0, "{mean}");
+    assert!(noise / 4000.0 < 0.2, "with the bounds as they are it is 1: {noise}");
+
+    let claim = Budget { epsilon: Epsilon::new(1.0).expect("legal"), delta: delta() }.mu_squared_down().mu_up();
+    assert!(spent(&ledger) <= claim && spent(&ledger) > 0.999 * claim);
+    let whole = release.planned.price_up(&home.schema.relation()).expect("finite").mu_up();
+    assert!((whole - spent(&ledger)).abs() < 1e-12);
 }
 
 #[test]
@@ -233,7 +260,7 @@ fn a_question_about_other_rows_is_not_answered() {
         let engine = LabelEngine::join(source, &home.schema, &home.list(joined), 0, &mut |_| ()).expect("reads");
         let list = home.list(asked);
         let planned = plan(&list, &home.terms(1.0)).expect("small");
-        let query = SumQuery::of_matrix(planned.shape, list.matrix().clone()).expect("planned for it");
+        let query = SumQuery::of_matrix(planned.product.shape, list.matrix().clone()).expect("planned for it");
         assert!(engine.exact_sum(&query).is_err());
     }
 }
@@ -457,13 +484,13 @@ fn a_release_belongs_to_its_weights() {
     assert_eq!(release.values_for(&list).expect("its own").len(), 2);
     let other = home.list(&WEIGHTS.replace("100", "101"));
     assert_eq!(release.values_for(&other), Err(LabelReleaseError::OtherWeights));
-    let once = release.planned.times;
+    let once = release.planned.product.times;
     for times in [0, 2] {
-        release.planned.times = times;
+        release.planned.product.times = times;
         let refused = LabelReleaseError::Inconsistent("its question was not answered once");
         assert_eq!(release.values_for(&list), Err(refused));
     }
-    release.planned.times = once;
+    release.planned.product.times = once;
     release.integers[0] = "1.5".to_owned();
     assert!(matches!(release.values_for(&list), Err(LabelReleaseError::Inconsistent(_))));
     release.integers.pop();
@@ -477,6 +504,8 @@ fn a_question_about_labels_has_a_price_under_label_adjacency_only() {
     for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Party] {
         assert_eq!(planned.price_up(&Relation { unit: PrivacyUnit::Row, adjacency }), None, "{adjacency}");
     }
-    let Map::MatrixProduct { row_norm_square, rows, .. } = *planned.shape.map() else { panic!("a matrix product") };
+    let Map::MatrixProduct { row_norm_square, rows, .. } = *planned.product.shape.map() else {
+        panic!("a matrix product")
+    };
     assert_eq!((row_norm_square, rows), (10_000, 3), "recomputed from the integers");
 }

@@ -11,8 +11,6 @@
 //! Sources: Wang 2018, arXiv:1803.02596 (sufficient statistics with noise); Bernstein, Sheldon 2019, arXiv:1910.13153
 //! (noise-aware posterior). Sensitivity, proof and constants: `docs/methods/gram.md`.
 
-mod target_search;
-
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -26,8 +24,8 @@ use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
 use reticent_math::gram_regression::{GramNoise, NoisyGram, TargetMean, posterior};
+use reticent_math::target_search::{TargetCounts, find_target, spared};
 
-use self::target_search::{TargetCounts, find_target};
 use super::{FitRequest, Method, start_weights};
 use crate::column_scaling::{from_bounds, from_marginals};
 use crate::gram_release::{GramRelease, Multipliers};
@@ -45,11 +43,6 @@ pub const MULTIPLIERS: Multipliers = Multipliers { diagonal: 29, off_diagonal: 4
 /// Shares of `mu²` for the marginals and for the mean of the target: 1 part in 10, and 1 in 40.
 const MARGINAL_SHARE: u32 = 10;
 const MEAN_SHARE: u32 = 40;
-
-/// Share of the rows whose target may lie beyond the window that it is read in: what they add is then lost in the noise of the
-/// products with the target, which is about this times the columns over `n mu`; and at most 2 %.
-const SPARED_SIGNAL: f64 = 0.5;
-const SPARED_MAX: f64 = 0.02;
 
 /// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
 const ROWS_ABOVE_NOISE: f64 = 4.0;
@@ -252,9 +245,11 @@ impl Fit {
 
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;
         let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
-        let spared = (SPARED_SIGNAL * encoding.scale().len() as f64 / signal).min(SPARED_MAX);
+        let spared = spared(encoding.scale().len(), signal);
         let counts = TargetCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
-        ReadMarginals { encoding: Arc::new(encoding), window: find_target(&counts, spared), usable, noise }
+        let window = find_target(&counts, spared);
+        let window = window.map_or(TargetWindow::BOUNDS, |part| TargetWindow::new(part.centre, part.half));
+        ReadMarginals { encoding: Arc::new(encoding), window, usable, noise }
     }
 
     /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.

@@ -4,7 +4,8 @@
 //!   t = sum_i y_i q_i + noise     q_i: public integer vectors, one a row, of norm at most 2^20;  y_i: the private label
 //! ```
 //! For a canonical link the labels enter the loss only through such a sum, so one release pays for any number of steps,
-//! solvers and trials. `noise-aware` (default) chooses `q_i` for the estimate and fits with the noise taken into account;
+//! solvers and trials. Of labels that are numbers, noisy counts by bin come first: they say in what part of their bounds the sum
+//! reads them. `noise-aware` (default) chooses `q_i` for the estimate and fits with the noise taken into account;
 //! `full-batch` and `hybrid-minibatch` are gradient descents with `q_i` the features times a constant, as published.
 //!
 //! [`public_matrix`] and [`estimate`] are pure functions of public values, so that two organisations can run the parts on
@@ -15,14 +16,18 @@ use std::sync::Arc;
 
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
+use reticent_core::label_query::LABEL_BINS_SHARE;
+use reticent_core::ledger::PlannedRelease;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{Map, ProductTarget, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::target_window::TargetWindow;
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
 use reticent_math::public_design::{self, Curvature, longest_row};
 use reticent_math::released_gradient::{self, Descent};
+use reticent_math::target_search::find_labels;
 use reticent_math::{Mat, MatRef};
 
 use super::{FitRequest, Method, start_weights};
@@ -34,7 +39,7 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 pub const NAME: &str = "walr";
 
 /// Share of `mu²` for the sum of squared labels of a numeric target: 1 part in 20.
-const SQUARE_SHARE: u32 = 20;
+const SQUARE_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 /// With more columns the query that brings the sum of squares would have too many coordinates: it is left out.
 const SQUARE_COLUMNS_MAX: u32 = 1_024;
 /// Prior standard deviation of a standardised effect that the vectors are chosen for, in log-odds.
@@ -104,7 +109,7 @@ impl Method for Walr {
         let checked = Checked::new(request)?;
         let plan = plan(&checked, request)?;
         // Only the sum of squares goes over the encoded rows.
-        let encoding = (plan.releases.len() > 1).then(|| checked.encoding.clone());
+        let encoding = (plan.releases.len() > 2).then(|| checked.encoding.clone());
         Ok(PreparedFit::new(plan, encoding, move |releases| run(&checked, releases)))
     }
 }
@@ -190,6 +195,11 @@ pub fn product_map(model: ResponseModel, columns: u32) -> Map {
     }
 }
 
+/// Planned noise of a coordinate of that answer, in labels of size 1 times vectors of norm 1.
+fn product_noise(product: &PlannedRelease, model: ResponseModel) -> f64 {
+    product.noise_scale.get() as f64 / (f64::from(MATRIX_NORM_MAX) * label_unit(model))
+}
+
 /// The public integer vectors of the rows: one column a feature column, those that are not needed zero; every row's norm is
 /// at most `2^20`.
 ///
@@ -239,7 +249,9 @@ pub struct Released<'a> {
     pub sums: &'a [f64],
     /// Standard deviation of the noise of one of them.
     pub noise: f64,
-    /// Numeric target: the sum of squared labels on the scale that maps the bounds onto `[-1, 1]`, if it was released.
+    /// Numeric target: the part of its bounds that was read as `[-1, 1]`.
+    pub window: TargetWindow,
+    /// Numeric target: the sum of squared labels in that window, if it was released.
     pub square: Option<Noisy>,
 }
 
@@ -287,7 +299,12 @@ pub fn estimate(
         labels_per_row: 1.0,
         square: released.square,
     };
-    let start = start.map(|start| Mat::from_fn(columns, outputs, |column, output| start[output * columns + column]));
+    // From the bounds of the target to its window; from there back below. The intercept, the first column, is 1 in every row.
+    let (centre, half) = (released.window.centre(), released.window.half());
+    let centre = |column: usize| if column == 0 { centre } else { 0.0 };
+    let start = start.map(|start| {
+        Mat::from_fn(columns, outputs, |column, output| (start[output * columns + column] - centre(column)) / half)
+    });
     let start = start.as_ref().map(|start| start.as_ref());
     let (weights, covariance) = match settings {
         Settings::NoiseAware => {
@@ -308,10 +325,14 @@ pub fn estimate(
             (weights.map_err(numeric)?, None)
         }
     };
-    let listed = (0..outputs * columns).map(|place| weights[(place % columns, place / columns)]).collect();
+    let listed = (0..outputs * columns).map(|place| {
+        let (column, output) = (place % columns, place / columns);
+        weights[(column, output)] * half + centre(column)
+    });
+    let listed = listed.collect();
     let covariance = covariance.map(|covariance| {
         let size = covariance.nrows();
-        (0..size * size).map(|place| covariance[(place / size, place % size)]).collect()
+        (0..size * size).map(|place| covariance[(place / size, place % size)] * half * half).collect()
     });
     Ok((listed, covariance))
 }
@@ -373,36 +394,41 @@ impl Checked {
     }
 }
 
-/// Plans the fit: the sum of labels times vectors and, for a numeric target, the sum of squared labels.
+/// Plans the fit: the sum of labels times vectors. For a numeric target and `noise-aware` counts of labels by bin come before it, and the
+/// sum of squared labels after.
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
-    let shape = |map| QueryShape::of_schema(map, schema);
     let columns = checked.encoding.coding().columns().len() as u32;
-    let product = shape(product_map(checked.model, columns))?;
-    let twenty = NonZeroU32::new(SQUARE_SHARE).expect("a constant above zero");
-    let square_share = claim.mu_squared.share_down(twenty);
-    let with_square = checked.model == ResponseModel::Linear
-        && checked.settings == Settings::NoiseAware
-        && columns <= SQUARE_COLUMNS_MAX;
-    let product_share = if with_square {
-        claim.mu_squared.checked_sub(square_share).expect("a share is at most the whole")
-    } else {
-        claim.mu_squared
+    let release = |purpose: &str, map, share| {
+        plan_release(NAME, purpose, QueryShape::of_schema(map, schema)?, NonZeroU32::MIN, share, &claim.relation)
     };
-    let purpose = "labels times public vectors";
-    let mut releases = vec![plan_release(NAME, purpose, product, NonZeroU32::MIN, product_share, &claim.relation)?];
-    if with_square {
-        let target = ProductTarget::Number;
-        let map = Map::Gram { columns, target, diagonal: 0, off_diagonal: 0, cross: 0, square: 1 };
-        let purpose = "sum of squared labels";
-        releases.push(plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, square_share, &claim.relation)?);
+    let mut sides = Vec::new();
+    if checked.model == ResponseModel::Linear && checked.settings == Settings::NoiseAware {
+        sides.push(("labels by bin", Map::LabelBins, LABEL_BINS_SHARE));
+        if columns <= SQUARE_COLUMNS_MAX {
+            let target = ProductTarget::Number;
+            let square = Map::Gram { columns, target, diagonal: 0, off_diagonal: 0, cross: 0, square: 1 };
+            sides.push(("sum of squared labels", square, SQUARE_SHARE));
+        }
     }
-    let unit = f64::from(MATRIX_NORM_MAX) * label_unit(checked.model);
-    let noise = releases[0].noise_scale.get() as f64 / unit;
+    let mut left = claim.mu_squared;
+    let mut releases = Vec::new();
+    for (purpose, map, part) in sides {
+        let share = claim.mu_squared.share_down(part);
+        left = left.checked_sub(share).expect("shares are less than the whole");
+        releases.push(release(purpose, map, share)?);
+    }
+    releases.push(release("labels times public vectors", product_map(checked.model, columns), left)?);
+    let noise = product_noise(releases.last().expect("just planned"), checked.model);
     let mut expectations = vec![Expectation {
         name: "noise of a coordinate",
         value: noise,
-        meaning: "standard deviation, in labels of size 1 times vectors of norm 1".to_owned(),
+        meaning: if releases.len() > 1 {
+            "standard deviation, in vectors of norm 1 times labels with the part of their bounds where they are found as -1 to 1"
+        } else {
+            "standard deviation, in labels of size 1 times vectors of norm 1"
+        }
+        .to_owned(),
     }];
     if let Some(rows) = schema.privacy().rows {
         let variance = match checked.model {
@@ -426,21 +452,27 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
         let message = "no row has a usable label; compare the spellings of the target's values with the schema";
         return Err(FitError::PublicFeatures(message.to_owned()));
     }
-    let noise_scale = releases.planned(0).noise_scale.get() as f64;
+    let last = releases.count() - 1;
+    let planned = releases.planned(last);
+    let (noise_scale, noise) = (planned.noise_scale.get() as f64, product_noise(planned, checked.model));
     let matrix = Arc::new(public_matrix(&features, checked.model, &checked.settings, noise_scale)?);
-    let sums = releases.product(0, &matrix)?;
-
-    let mut square = None;
-    if releases.count() > 1 {
-        let released = releases.sum(1, &checked.encoding, PassWeights::none())?;
+    let (mut window, mut square) = (TargetWindow::BOUNDS, None);
+    if last > 0 {
+        let bins = releases.of_matrix(0, &matrix, window)?;
+        let part = find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), matrix.columns(), noise);
+        window = part.map_or(window, |part| TargetWindow::new(part.centre, part.half));
+    }
+    if last > 1 {
+        let released = releases.sum(1, &checked.encoding, PassWeights::of_target(window))?;
         let unit = label_unit(checked.model).powi(2);
         square = released
             .values()
             .last()
             .map(|value| Noisy { value: value / unit, noise: released.noise_standard_deviation / unit });
     }
+    let sums = releases.of_matrix(last, &matrix, window)?;
     let values = sums.values();
-    let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, square };
+    let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, window, square };
     let (weights, covariance) =
         estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
     Ok(Fitted { encoding: checked.encoding.clone(), weights, covariance })

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use reticent_core::query::{Map, PARTY_STEPS, QueryShape};
+use reticent_core::target_window::TargetWindow;
 
 use super::{Combiner, PartyRequest, penalty_steps, plan};
 use crate::method::outputs;
@@ -45,7 +46,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
     let divisor = parties * auxiliary.largest_norm();
     let encoding = auxiliary.encoding().clone();
     Ok(PreparedFit::new(plan, None, move |releases| {
-        let released = releases.product(0, &matrix)?;
+        let released = releases.of_matrix(0, &matrix, TargetWindow::BOUNDS)?;
         let weights = released.values().into_iter().map(|weight| weight / divisor).collect();
         Ok(Fitted { encoding: encoding.clone(), weights, covariance: None })
     }))

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use reticent_core::query::{MINIMUM_STEPS, Map, PARTY_STEPS, QueryShape, VoteRule};
+use reticent_core::target_window::TargetWindow;
 
 use super::{Auxiliary, Combiner, PartyRequest, penalty_steps, plan};
 use crate::method::outputs;
@@ -49,7 +50,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<Prep
     let largest_norm = auxiliary.largest_norm();
     let encoding = auxiliary.encoding().clone();
     Ok(PreparedFit::new(plan, None, move |releases| {
-        let released = releases.product(0, &matrix)?;
+        let released = releases.of_matrix(0, &matrix, TargetWindow::BOUNDS)?;
         let weights = released.values().into_iter().map(|weight| weight / largest_norm).collect();
         Ok(Fitted { encoding: encoding.clone(), weights, covariance: None })
     }))

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{Map, ProductTarget, QueryShape, VOTE_STEPS};
+use reticent_core::target_window::TargetWindow;
 use reticent_math::noise_aware_map::{self, Prior, ResponseModel, Statistic};
 use reticent_math::{Mat, MatRef, whitening};
 
@@ -75,7 +76,7 @@ fn whitened_rows(auxiliary: &Auxiliary) -> Result<PublicMatrix, PlanError> {
 
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
-        let released = releases.product(0, &self.matrix)?;
+        let released = releases.of_matrix(0, &self.matrix, TargetWindow::BOUNDS)?;
         let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
         let (step, whole) = (1.0 / f64::from(MATRIX_NORM_MAX), f64::from(VOTE_STEPS) * self.parties);
         let sums = released.values();

@@ -62,14 +62,19 @@ struct Generated {
 }
 
 fn generate(family: Family, target: Target, rows: usize, seed: u64) -> Generated {
+    let declared = match target {
+        Target::TwoClasses => "classes = [\"no\", \"yes\"]",
+        Target::ThreeClasses => "classes = [\"a\", \"b\", \"c\"]",
+        Target::Number => "bounds = [-10, 30]",
+    };
+    generate_within(declared, family, target, rows, seed)
+}
+
+/// The same with a target that is declared otherwise.
+fn generate_within(declared: &str, family: Family, target: Target, rows: usize, seed: u64) -> Generated {
     let mut stream = Stream(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
-    let mut text = String::from("[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n");
-    text.push_str(match target {
-        Target::TwoClasses => "classes = [\"no\", \"yes\"]\n",
-        Target::ThreeClasses => "classes = [\"a\", \"b\", \"c\"]\n",
-        Target::Number => "bounds = [-10, 30]\n",
-    });
-    text.push_str("[features]\n");
+    let mut text =
+        format!("[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n{declared}\n[features]\n");
     let (numbers, blocks) = if family == Family::OneHot { (0, 4) } else { (20, 0) };
     (0..numbers).for_each(|feature| text.push_str(&format!("x{feature} = {{ bounds = [0, 1] }}\n")));
     for feature in 0..blocks {
@@ -302,6 +307,20 @@ fn with_a_large_budget_all_solvers_agree_with_the_truth() {
             assert!(loss < bound, "{target:?} {:?}: {loss}", asked.options);
         }
     }
+}
+
+/// Bounds fifty times as wide as the numbers: without a look at where these lie the noise is fifty times as large.
+#[test]
+fn bounds_far_wider_than_the_numbers_cost_little() {
+    let tight = generate(Family::Uniform, Target::Number, ROWS, 7);
+    let wide = generate_within("bounds = [-1000, 1000]", Family::Uniform, Target::Number, ROWS, 7);
+    let [tight, (loss, covered)] = [&tight, &wide].map(|generated| {
+        let model = generated.fit(&Asked::of("walr"), 1.0, 7);
+        let (covered, all) = generated.covered(&model);
+        (generated.excess_loss(&model), covered as f64 / all as f64)
+    });
+    assert!(loss < 4.0 * tight.0 && loss < 0.6, "{loss}, with tight bounds {}", tight.0);
+    assert!(covered > 0.8, "{covered}");
 }
 
 #[test]

@@ -9,12 +9,11 @@ use reticent_core::encoding::Encoding;
 use reticent_core::label_query::WeightList;
 use reticent_core::ledger::Request;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
-use reticent_core::query::SumQuery;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::label_engine::LabelEngine;
-use reticent_curator::label_measure::{LabelTerms, plan};
+use reticent_curator::label_measure::{LabelTerms, ask, plan};
 use reticent_curator::source::{Need, TableSource};
 use reticent_testkit::replay::{Neighbours, Tally, World};
 use tempfile::NamedTempFile;
@@ -94,18 +93,14 @@ fn labels_of_another_organisation() {
                     right: World { engine: &engines[1], rows: &none },
                     seed: circumstances.seed,
                 };
-                let query = SumQuery::of_matrix(planned.shape.clone(), list.matrix().clone()).expect("planned for it");
                 let request = Request {
                     purpose: "walr measure".to_owned(),
                     data: "labels".to_owned(),
                     schema: schema.fingerprint(),
-                    releases: vec![planned.clone()],
+                    releases: planned.releases(),
                 };
-                let ask = |session: &mut Session<'_>| {
-                    let grant = session.pay(&request).expect("there is no limit").remove(0);
-                    format!("{:?}", session.release(grant, &query))
-                };
-                neighbours.replay(&ask, &mut tally.borrow_mut());
+                let answer = |session: &mut Session<'_>| format!("{:?}", ask(&list, &planned, session, &request));
+                neighbours.replay(&answer, &mut tally.borrow_mut());
             });
         }
     }
