@@ -329,6 +329,15 @@ impl LabelRelease {
         is_within(scale, most) && !least.is_some_and(|least| is_within(scale - 1, least))
     }
 
+    /// Where in its bounds a number was read, in the label holder's own unit; none for classes, or where it is all of the bounds.
+    #[must_use]
+    pub fn read_range(&self) -> Option<(f64, f64)> {
+        let TargetKind::Bounds { low, high } = self.target else { return None };
+        let at = |share: f64| low + (high - low) * (share + 1.0) / 2.0;
+        let (centre, half) = (self.window.centre(), self.window.half());
+        (self.window != TargetWindow::BOUNDS).then(|| (at(centre - half), at(centre + half)))
+    }
+
     /// Standard deviation of the noise of one integer of the product.
     #[must_use]
     pub fn noise_standard_deviation(&self) -> f64 {
@@ -528,6 +537,8 @@ mod tests {
         let window = TargetWindow::new(0.5, 0.25);
         let released = LabelRelease { epsilon, window, ..release(&list, numbers.clone(), &["5"]) };
         assert_eq!(released.values_for(&list), Ok(vec![5.0]));
+        let (from, to) = released.read_range().expect("a part of 0 to 1");
+        assert!((from - 0.625).abs() < 1e-4 && (to - 0.875).abs() < 1e-4, "{from} {to}");
         let with = |change: &dyn Fn(&mut LabelRelease)| {
             let mut release = released.clone();
             change(&mut release);

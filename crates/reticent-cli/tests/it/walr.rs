@@ -88,6 +88,40 @@ fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     assert!(folder.succeed(&evaluate.replace(" --json", "")).contains("NOT protected"));
 }
 
+/// Bounds that the label holder chose much too wide cost little, and both sides hear what was read.
+#[test]
+fn numbers_are_read_where_they_lie() {
+    let folder = folder();
+    let numbers = |event: u64| 1000.0 + 20.0 * ((event * 37) % 101) as f64;
+    let mut features = String::from("event,age\n");
+    let mut labels = String::from("event,amount\n");
+    for event in 0..4000 {
+        features.push_str(&format!("e{event},{}\n", (event * 37) % 101));
+        labels.push_str(&format!("e{event},{}\n", numbers(event)));
+    }
+    folder.write("features.csv", features);
+    folder.write("labels.csv", labels);
+    let schema = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"amount\"\nbounds = [0, 1000000]\n[features]\n";
+    folder.write("labels.toml", schema);
+    folder.write("features.toml", format!("{schema}age = {{ bounds = [0, 100] }}\n"));
+    folder.succeed("ledger init numbers.ledger --epsilon 2 --delta 1e-6 --promise row:label");
+    folder.succeed(PREPARE);
+    let measure = MEASURE.replace("labels.ledger", "numbers.ledger").replace("--epsilon 6", "--epsilon 2");
+    let measured = folder.succeed(&measure);
+    assert!(measured.contains("Labels were read from 0 to "), "{measured}");
+    folder.succeed(FIT);
+    let model = folder.json("fitted.json");
+    let slope = number(&model["outputs"][0]["coefficients"][0]["coefficient"]);
+    let intercept = number(&model["outputs"][0]["intercept"]);
+    assert!((slope - 20.0).abs() < 4.0 && (intercept - 1000.0).abs() < 300.0, "{slope} {intercept}");
+    assert!(is_close(number(&model["certificate"]["mu"]), folder.spent("numbers.ledger"), 1e-9));
+    // A release that reads classes by a window, or numbers without the noise of their bins, is none.
+    let mut release = folder.json("release.json");
+    release["planned"]["bins"] = json!(null);
+    folder.write("release.json", release.to_string());
+    assert!(folder.refuse(3, FIT).contains("contradicts itself"));
+}
+
 /// What the other organisation may have edited: the claim, names, and the sentence about what the claim does not cover.
 #[test]
 fn a_release_is_not_believed_against_itself() {

@@ -46,14 +46,22 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
             "release": arguments.out,
             "repeated": answer.repeated,
             "privacy": privacy_json(&release),
+            "read_range": release.read_range(),
             "ledger": report::account_json(ledger.path(), &account, Some(arguments.delta)),
         });
         return files::print_json(&document);
     }
+    let read = release.read_range().map_or_else(String::new, |(from, to)| {
+        // A hundredth of the range is as much as anybody reads.
+        let digits = (2.0 - (to - from).log10().floor()).clamp(0.0, 12.0) as usize;
+        format!(
+            "Labels were read from {from:.digits$} to {to:.digits$}, where nearly all seem to lie; those beyond count as the border\n"
+        )
+    });
     let repeated =
         if answer.repeated { "The same question was answered before: the same answer, nothing charged.\n" } else { "" };
     files::print(&format!(
-        "{repeated}{}Release: {}\n\n{}",
+        "{repeated}{}{read}Release: {}\n\n{}",
         privacy_text(&release),
         arguments.out.display(),
         report::account(ledger.path(), &account, arguments.delta)
