@@ -74,6 +74,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
         Map::Marginals { .. }
         | Map::MatrixProduct { .. }
         | Map::LabelBins
+        | Map::LabelSquares
         | Map::PartyVectors { .. }
         | Map::PartyMinimum { .. }
         | Map::Minimum(_) => unreachable!("answered from codes, labels or votes"),
@@ -159,6 +160,7 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
         | Map::Marginals { .. }
         | Map::MatrixProduct { .. }
         | Map::LabelBins
+        | Map::LabelSquares
         | Map::PartyVectors { .. }
         | Map::PartyMinimum { .. }
         | Map::Minimum(_) => unreachable!("answered from whole rows, codes, labels or votes"),
@@ -263,6 +265,16 @@ pub fn add_label_bin(query: &SumQuery, label: CodedLabel, totals: &mut [i128]) {
         let counted = is(bin_of(label), bin as i32) * usable;
         *total += i128::from(COUNT_STEP) * i128::from(counted);
     }
+}
+
+/// Adds the square of a label: see [`Map::LabelSquares`].
+///
+/// # Panics
+/// On any other query.
+pub fn add_label_square(query: &SumQuery, label: CodedLabel, totals: &mut [i128]) {
+    let Map::LabelSquares = *query.shape().map() else { unreachable!("called for squares of labels only") };
+    let usable = 1 - is(label, i32::from(UNUSABLE_LABEL));
+    totals[0] += i128::from((i32::from(query.weights().target_window().of(label)) * usable).pow(2));
 }
 
 /// 1 where a label is this number, else 0, by arithmetic: the top bit of `x | -x` is set for every `x` but 0.

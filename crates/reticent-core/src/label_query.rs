@@ -23,8 +23,13 @@ use crate::schema::TargetKind;
 use crate::target_window::TargetWindow;
 use crate::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
-/// Share of `mu²` for the bins of labels that are numbers: 1 part in 20. They say in what part of their bounds the product reads them.
-pub const LABEL_BINS_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
+/// Share of `mu²` for each of [`NUMBER_QUESTIONS`]: 1 part in 20.
+pub const NUMBER_QUESTION_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
+
+/// What is asked of labels that are numbers before the product: in what part of their bounds they lie, which is where all that follows
+/// reads them, and the sum of their squares there.
+pub const NUMBER_QUESTIONS: [(&str, Map); 2] =
+    [("labels by bin", Map::LabelBins), ("sum of squared labels", Map::LabelSquares)];
 
 /// Event ids with one row of integers each, in the order of whoever made the list: public, and checked when it is made.
 pub struct WeightList {
@@ -113,12 +118,12 @@ fn product_fits_62_bits(rows: u64, coordinate_max: u32, label_max: u32) -> bool 
     u128::from(rows) * u128::from(coordinate_max) * u128::from(label_max) < 1 << 62
 }
 
-/// What an answer takes: one product, and for labels that are numbers counts by bin before it.
+/// What an answer takes: one product, and before it [`NUMBER_QUESTIONS`] for labels that are numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedAnswer {
-    /// Labels by bin ([`Map::LabelBins`]), with [`LABEL_BINS_SHARE`] of `mu²`; none for classes.
-    pub bins: Option<PlannedRelease>,
-    /// Labels times the rows of the list ([`Map::MatrixProduct`]), with the rest.
+    /// None for classes.
+    pub of_numbers: Vec<PlannedRelease>,
+    /// Labels times the rows of the list ([`Map::MatrixProduct`]), with what is left of `mu²`.
     pub product: PlannedRelease,
 }
 
@@ -126,20 +131,20 @@ impl PlannedAnswer {
     /// The releases in the order in which they are asked for.
     #[must_use]
     pub fn releases(&self) -> Vec<PlannedRelease> {
-        self.bins.iter().chain([&self.product]).cloned().collect()
+        self.of_numbers.iter().chain([&self.product]).cloned().collect()
     }
 
     /// Price of all of it under a relation; `None` where there is none.
     #[must_use]
     pub fn price_up(&self, relation: &Relation) -> Option<MuSquared> {
-        let bins = self.bins.as_ref().map_or(Some(MuSquared::ZERO), |bins| bins.price_up(relation))?;
-        bins.checked_add(self.product.price_up(relation)?)
+        let mut releases = self.of_numbers.iter().chain([&self.product]);
+        releases.try_fold(MuSquared::ZERO, |total, planned| total.checked_add(planned.price_up(relation)?))
     }
 }
 
 /// Name of a question: SHA-256, as 64 hexadecimal digits, of everything that its answer depends on.
 ///
-/// That is: ids, integers, smallest and largest label, bound on the rows' norm, noise, that of the bins (0 for none), the unit and its cap, the fingerprint
+/// That is: ids, integers, smallest and largest label, bound on the rows' norm, noise of all answers, the unit and its cap, the fingerprint
 /// of the label side's schema, the label of unmatched ids, and `label_set`, the identity of the ledger that all versions of
 /// the labels are charged to. Every list and text is preceded by its length, so different questions differ in what is hashed.
 /// Only equal questions have equal names: an answer that is kept under the name may be given again without a charge.
@@ -155,7 +160,7 @@ pub fn canonical_name(
     relation: &Relation,
     planned: &PlannedAnswer,
 ) -> String {
-    let PlannedAnswer { bins, product } = planned;
+    let PlannedAnswer { of_numbers, product } = planned;
     let Map::MatrixProduct { columns, outputs, target: _, label_low, label_high, rows, row_norm_square, eigenvalue: _ } =
         *product.shape.map()
     else {
@@ -173,14 +178,15 @@ pub fn canonical_name(
         NoiseDistribution::RoundedGaussian => 0u64,
         NoiseDistribution::DiscreteLaplace => 1,
     };
-    let bins = bins.as_ref().map_or(0, |bins| bins.noise_scale.get());
-    for number in [columns.into(), outputs.into(), rows, row_norm_square, noise, product.noise_scale.get(), bins] {
+    for number in [columns.into(), outputs.into(), rows, row_norm_square, noise, product.noise_scale.get()] {
         part(&number.to_le_bytes());
     }
     for number in [label_low, label_high, unmatched.into()] {
         part(&number.to_le_bytes());
     }
     part(&product.times.to_le_bytes());
+    part(&(of_numbers.len() as u64).to_le_bytes());
+    of_numbers.iter().for_each(|planned| part(&planned.noise_scale.get().to_le_bytes()));
     for (id, row) in list.ids.iter().zip(list.matrix.values().chunks_exact(list.matrix.columns())) {
         part(id);
         row.iter().for_each(|value| part(&value.to_le_bytes()));
@@ -217,10 +223,19 @@ pub struct LabelRelease {
     pub unmatched: CodedLabel,
     /// Questions and noise, as charged.
     pub planned: PlannedAnswer,
-    /// The part of their bounds in which labels that are numbers were read, found in their bins; all of them for classes.
-    pub window: TargetWindow,
+    /// What was found of labels that are numbers; none for classes.
+    pub numbers: Option<ReleasedNumbers>,
     /// Noisy integers of the product, output after output, as decimal text.
     pub integers: Vec<String>,
+}
+
+/// What an answer says of labels that are numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReleasedNumbers {
+    /// The part of their bounds in which they were read, found in their bins.
+    pub window: TargetWindow,
+    /// Noisy sum of their squares there, in steps of `1/32767²` of the square of half its width: an integer as decimal text.
+    pub square: String,
 }
 
 /// What every answer says about features.
@@ -266,18 +281,19 @@ impl LabelRelease {
         if self.names().any(|name| name.chars().any(char::is_control)) {
             return Err(LabelReleaseError::ControlCharacter);
         }
-        let PlannedAnswer { bins, product } = &self.planned;
+        let PlannedAnswer { of_numbers, product } = &self.planned;
         let Map::MatrixProduct { target, .. } = *product.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
-        let has_bins = bins.as_ref().is_some_and(|bins| *bins.shape.map() == Map::LabelBins);
-        let (is_number, reads_all) = (target == ProductTarget::Number, self.window == TargetWindow::BOUNDS);
-        if is_number != has_bins || has_bins != bins.is_some() || !is_number && !reads_all {
+        let asked = NUMBER_QUESTIONS.map(|(_, map)| map);
+        let expected = if target == ProductTarget::Number { &asked[..] } else { &[] };
+        let is_asked = of_numbers.iter().map(|planned| planned.shape.map()).eq(expected);
+        if !is_asked || expected.is_empty() == self.numbers.is_some() {
             return Err(LabelReleaseError::Inconsistent(
-                "numbers are counted by bin before they are read, and classes are not",
+                "what is asked of numbers alone belongs to a target with bounds",
             ));
         }
-        if bins.iter().chain([product]).any(|planned| planned.times != 1) {
+        if of_numbers.iter().chain([product]).any(|planned| planned.times != 1) {
             return Err(LabelReleaseError::Inconsistent("its question was not answered once"));
         }
         if self.planned.price_up(&self.relation).is_none() {
@@ -293,9 +309,22 @@ impl LabelRelease {
         if self.integers.len() != product.shape.coordinates() as usize {
             return Err(LabelReleaseError::Inconsistent("it does not have one number for each question"));
         }
-        let number = |text: &String| text.parse::<i128>().map(|integer| integer as f64);
-        let values = self.integers.iter().map(number).collect::<Result<Vec<f64>, _>>();
-        values.map_err(|_| LabelReleaseError::Inconsistent("one of its numbers is not an integer"))
+        self.integers.iter().map(|text| number_of(text)).collect()
+    }
+
+    /// The part of their bounds in which labels were read: all of them for classes.
+    #[must_use]
+    pub fn window(&self) -> TargetWindow {
+        self.numbers.as_ref().map_or(TargetWindow::BOUNDS, |numbers| numbers.window)
+    }
+
+    /// The sum of squared labels, in steps, and the standard deviation of its noise; none for classes.
+    ///
+    /// # Errors
+    /// [`LabelReleaseError::Inconsistent`] when it is no integer.
+    pub fn square(&self) -> Result<Option<(f64, f64)>, LabelReleaseError> {
+        let (Some(numbers), Some(planned)) = (&self.numbers, self.planned.of_numbers.last()) else { return Ok(None) };
+        Ok(Some((number_of(&numbers.square)?, planned.noise.standard_deviation(planned.noise_scale))))
     }
 
     /// The texts that the reader's certificate repeats.
@@ -304,18 +333,19 @@ impl LabelRelease {
             PrivacyUnit::Row => None,
             PrivacyUnit::Column { column, rows_max: _ } => Some(column.as_str()),
         };
-        let purposes = self.planned.bins.iter().chain([&self.planned.product]).map(|planned| planned.purpose.as_str());
+        let PlannedAnswer { of_numbers, product } = &self.planned;
+        let purposes = of_numbers.iter().chain([product]).map(|planned| planned.purpose.as_str());
         [self.label_set.as_str(), &self.schema].into_iter().chain(purposes).chain(unit)
     }
 
     /// Whether each noise is the least whose price epsilon and delta allow, up to [`CLAIM_SLACK`].
     fn noise_is_as_claimed(&self) -> bool {
         let budget = Budget { epsilon: self.epsilon, delta: self.delta }.mu_squared_down();
-        let PlannedAnswer { bins, product } = &self.planned;
-        let Some(bins) = bins else { return self.is_least_noise(product, budget) };
-        let share = budget.share_down(LABEL_BINS_SHARE);
-        let left = budget.checked_sub(share).expect("a share is at most the whole");
-        self.is_least_noise(bins, share) && self.is_least_noise(product, left)
+        let PlannedAnswer { of_numbers, product } = &self.planned;
+        let share = budget.share_down(NUMBER_QUESTION_SHARE);
+        let left = of_numbers.iter().try_fold(budget, |left, _| left.checked_sub(share));
+        of_numbers.iter().all(|planned| self.is_least_noise(planned, share))
+            && left.is_some_and(|left| self.is_least_noise(product, left))
     }
 
     fn is_least_noise(&self, planned: &PlannedRelease, budget: MuSquared) -> bool {
@@ -334,8 +364,9 @@ impl LabelRelease {
     pub fn read_range(&self) -> Option<(f64, f64)> {
         let TargetKind::Bounds { low, high } = self.target else { return None };
         let at = |share: f64| low + (high - low) * (share + 1.0) / 2.0;
-        let (centre, half) = (self.window.centre(), self.window.half());
-        (self.window != TargetWindow::BOUNDS).then(|| (at(centre - half), at(centre + half)))
+        let window = self.window();
+        let (centre, half) = (window.centre(), window.half());
+        (window != TargetWindow::BOUNDS).then(|| (at(centre - half), at(centre + half)))
     }
 
     /// Standard deviation of the noise of one integer of the product.
@@ -344,6 +375,13 @@ impl LabelRelease {
         let product = &self.planned.product;
         product.noise.standard_deviation(product.noise_scale)
     }
+}
+
+fn number_of(text: &str) -> Result<f64, LabelReleaseError> {
+    let integer = text.parse::<i128>();
+    integer
+        .map(|integer| integer as f64)
+        .map_err(|_| LabelReleaseError::Inconsistent("one of its numbers is not an integer"))
 }
 
 #[cfg(test)]
@@ -371,7 +409,7 @@ mod tests {
             row_norm_square,
             eigenvalue: 0,
         };
-        PlannedAnswer { bins: None, product: once(map, unit, noise_scale) }
+        PlannedAnswer { of_numbers: Vec::new(), product: once(map, unit, noise_scale) }
     }
 
     fn once(map: Map, unit: PrivacyUnit, noise_scale: u64) -> PlannedRelease {
@@ -405,9 +443,10 @@ mod tests {
             row_norm_square: 16,
             eigenvalue: 0,
         };
-        let share = budget.share_down(LABEL_BINS_SHARE);
-        let left = budget.checked_sub(share).expect("a share");
-        PlannedAnswer { bins: Some(least(Map::LabelBins, share)), product: least(product, left) }
+        let share = budget.share_down(NUMBER_QUESTION_SHARE);
+        let left = budget.checked_sub(share).and_then(|left| left.checked_sub(share)).expect("two shares");
+        let of_numbers = NUMBER_QUESTIONS.map(|(_, map)| least(map, share));
+        PlannedAnswer { of_numbers: of_numbers.into(), product: least(product, left) }
     }
 
     fn name(list: &WeightList, label_set: &str, schema: &str, unmatched: i16, planned: &PlannedAnswer) -> String {
@@ -468,7 +507,7 @@ mod tests {
             target: TargetKind::Bounds { low: 0.0, high: 1.0 },
             unmatched: 0,
             planned,
-            window: TargetWindow::BOUNDS,
+            numbers: None,
             integers: integers.iter().map(|integer| (*integer).to_owned()).collect(),
         }
     }
@@ -530,15 +569,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_answered_with_their_bins_and_with_noise_for_both() {
+    fn numbers_are_answered_with_noise_for_all_that_is_asked_of_them() {
         let list = list(&["a", "b"], &[3, 4]).expect("unique");
-        let numbers = planned_numbers(1.0);
+        let planned_once = planned_numbers(1.0);
         let epsilon = Epsilon::new(1.0).expect("legal");
-        let window = TargetWindow::new(0.5, 0.25);
-        let released = LabelRelease { epsilon, window, ..release(&list, numbers.clone(), &["5"]) };
+        let numbers = Some(ReleasedNumbers { window: TargetWindow::new(0.5, 0.25), square: "17".to_owned() });
+        let released = LabelRelease { epsilon, numbers, ..release(&list, planned_once.clone(), &["5"]) };
         assert_eq!(released.values_for(&list), Ok(vec![5.0]));
         let (from, to) = released.read_range().expect("a part of 0 to 1");
         assert!((from - 0.625).abs() < 1e-4 && (to - 0.875).abs() < 1e-4, "{from} {to}");
+        let (square, noise) = released.square().expect("an integer").expect("numbers");
+        assert!((square - 17.0).abs() < 1e-9);
+        assert!((noise / planned_once.of_numbers[1].noise_scale.get() as f64 - 1.0).abs() < 1e-6, "{noise}");
+
         let with = |change: &dyn Fn(&mut LabelRelease)| {
             let mut release = released.clone();
             change(&mut release);
@@ -550,20 +593,34 @@ mod tests {
             planned.noise_scale = NoiseScale::new(planned.noise_scale.get() / 2).expect("legal");
         };
         assert_eq!(with(&|release| half(&mut release.planned.product)), noise);
-        assert_eq!(with(&|release| half(release.planned.bins.as_mut().expect("bins"))), noise);
-        let bins =
-            LabelReleaseError::Inconsistent("numbers are counted by bin before they are read, and classes are not");
-        assert_eq!(with(&|release| release.planned.bins = None), bins);
-        assert_eq!(with(&|release| release.planned.bins = Some(release.planned.product.clone())), bins);
+        for question in 0..2 {
+            assert_eq!(with(&|release| half(&mut release.planned.of_numbers[question])), noise);
+        }
+        let strange = LabelReleaseError::Inconsistent("what is asked of numbers alone belongs to a target with bounds");
         let classes = planned(1, 16, 7, 2);
-        assert_eq!(with(&|release| release.planned.product = classes.product.clone()), bins);
-        assert_eq!(with(&|release| release.planned = classes.clone()), bins, "a window of classes");
+        let changes: [&dyn Fn(&mut LabelRelease); 6] = [
+            &|release| release.numbers = None,
+            &|release| release.planned.of_numbers.clear(),
+            &|release| release.planned.of_numbers.truncate(1),
+            &|release| release.planned.of_numbers.swap(0, 1),
+            &|release| release.planned.product = classes.product.clone(),
+            &|release| release.planned = classes.clone(),
+        ];
+        for (place, change) in changes.iter().enumerate() {
+            assert_eq!(with(change), strange, "case {place}");
+        }
         let twice = LabelReleaseError::Inconsistent("its question was not answered once");
-        assert_eq!(with(&|release| release.planned.bins.as_mut().expect("bins").times = 2), twice);
+        assert_eq!(with(&|release| release.planned.of_numbers[1].times = 2), twice);
+        let fraction = Some(ReleasedNumbers { square: "1.5".to_owned(), ..released.numbers.clone().expect("numbers") });
+        let fraction = LabelRelease { numbers: fraction, ..released.clone() };
+        assert!(matches!(fraction.square(), Err(LabelReleaseError::Inconsistent(_))));
+
         let name = |planned: &PlannedAnswer| canonical_name(&list, "set", "schema", 0, &released.relation, planned);
-        let mut other = numbers.clone();
-        half(other.bins.as_mut().expect("bins"));
-        assert_ne!(name(&other), name(&numbers));
+        for question in 0..2 {
+            let mut other = planned_once.clone();
+            half(&mut other.of_numbers[question]);
+            assert_ne!(name(&other), name(&planned_once));
+        }
     }
 
     /// From one step of noise to nearly `2^60`, and with the rounding of another machine.

@@ -87,7 +87,7 @@ impl PassWeights {
     }
 
     /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries, sums of the
-    /// target and products of labels with a public matrix alone look at it.
+    /// target, products of labels with a public matrix and their squares alone look at it.
     #[must_use]
     pub fn target_window(&self) -> TargetWindow {
         self.target_window

@@ -203,6 +203,9 @@ pub enum Map {
     /// Rows of a public matrix by the bin of their label, a number, among [`TARGET_BINS`] of equal width over its bounds, in steps of
     /// [`COUNT_STEP`]. The matrix says which rows are meant, and nothing else.
     LabelBins,
+    /// Squares of the labels of a public matrix's rows, numbers with their bounds or a [`TargetWindow`] in them as `[-1, 1]`: one
+    /// coordinate, in steps of `1/32767²`.
+    LabelSquares,
     /// One vector of weights a party, fitted to its votes on the rows of a public matrix and shortened to a bound.
     PartyVectors {
         /// Columns of the matrix, whose rows are features in steps of `2^-20`.
@@ -274,6 +277,7 @@ impl Map {
             | Self::Gram { .. }
             | Self::MatrixProduct { .. }
             | Self::LabelBins
+            | Self::LabelSquares
             | Self::PartyVectors { .. }
             | Self::PartyMinimum { .. }
             | Self::Minimum(_) => 0,
@@ -430,6 +434,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         | Map::Marginals { .. }
         | Map::TargetSum
         | Map::LabelBins
+        | Map::LabelSquares
         | Map::Gradient { .. }
         | Map::SoftmaxGradient { .. }
         | Map::BoundedSoftmaxGradient { .. }
@@ -464,7 +469,7 @@ fn marginal_counts(coding: &Coding) -> [u32; 3] {
 
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
-        Map::LogLoss { .. } | Map::TargetSum => 1,
+        Map::LogLoss { .. } | Map::TargetSum | Map::LabelSquares => 1,
         Map::LabelBins => u64::from(TARGET_BINS),
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
         Map::SquaredError => 4,
@@ -557,9 +562,11 @@ impl SumQuery {
                 }
                 encoded
             }
-            Map::MatrixProduct { .. } | Map::LabelBins | Map::PartyVectors { .. } | Map::PartyMinimum { .. } => {
-                return Err(QueryError::Matrix);
-            }
+            Map::MatrixProduct { .. }
+            | Map::LabelBins
+            | Map::LabelSquares
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. } => return Err(QueryError::Matrix),
             Map::Minimum(_) => return Err(QueryError::Range("a sum")),
             Map::ClassCount { .. }
             | Map::TargetSum
@@ -594,7 +601,7 @@ impl SumQuery {
     /// The same question with labels, numbers, read in a part of their bounds.
     ///
     /// # Errors
-    /// As [`Self::of_matrix`]; [`QueryError::Range`] for a window of what is no product with numbers.
+    /// As [`Self::of_matrix`]; [`QueryError::Range`] for a window where no numbers are added up.
     pub fn of_matrix_in(
         shape: QueryShape,
         matrix: Arc<PublicMatrix>,
@@ -608,7 +615,7 @@ impl SumQuery {
                     && (eigenvalue == 0 || matrix.eigenvalue_bound() <= eigenvalue);
                 (columns, within)
             }
-            Map::LabelBins => (matrix.columns() as u32, true),
+            Map::LabelBins | Map::LabelSquares => (matrix.columns() as u32, true),
             Map::PartyVectors { columns, .. } => (columns, rows_found > 0),
             // Every row of a public matrix has a norm of at most 2^20, which stands for 1.
             Map::PartyMinimum { columns, .. } => (columns, (1..=MINIMUM_ROWS_MAX).contains(&rows_found)),
@@ -633,7 +640,8 @@ impl SumQuery {
         if !within || rows_found > shape.rows_max {
             return Err(QueryError::Matrix);
         }
-        let has_number = matches!(*shape.map(), Map::MatrixProduct { target: ProductTarget::Number, .. });
+        let has_number =
+            matches!(*shape.map(), Map::MatrixProduct { target: ProductTarget::Number, .. } | Map::LabelSquares);
         let weights = PassWeights::of_target(window);
         check_window(&weights, has_number)?;
         Ok(Self { shape, asked: Asked::Matrix(matrix), weights })
@@ -683,6 +691,7 @@ impl SumQuery {
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
             Map::TargetSum => 1.0 / f64::from(LATTICE_NORM_MAX),
+            Map::LabelSquares => f64::from(LATTICE_NORM_MAX).powi(-2),
             Map::LogLoss { .. } => 1.0 / LOG_LOSS_STEP as f64,
             Map::Gradient { .. }
             | Map::ClippedGradient { .. }

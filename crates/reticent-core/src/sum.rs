@@ -5,8 +5,8 @@
 //! [`crate::session::Session::release`] or it is dropped.
 
 use crate::contribution::{
-    CodedLabel, add_contribution, add_label_bin, add_marginals, add_matrix_label, add_party_vector, add_party_votes,
-    add_scored, set_party_minimum,
+    CodedLabel, add_contribution, add_label_bin, add_label_square, add_marginals, add_matrix_label, add_party_vector,
+    add_party_votes, add_scored, set_party_minimum,
 };
 use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
 use crate::minimum::MinimumQuery;
@@ -55,10 +55,12 @@ impl PartialSum {
         add_marginals(query, codes, label, &mut self.totals);
     }
 
-    /// Adds the private label of row `row` of the query's public matrix: times that row, or to its bin.
+    /// Adds the private label of row `row` of the query's public matrix: times that row, to its bin, or its square.
     pub fn add_label(&mut self, query: &SumQuery, row: usize, label: CodedLabel) {
         if let Map::LabelBins = query.shape().map() {
             add_label_bin(query, label, &mut self.totals);
+        } else if let Map::LabelSquares = query.shape().map() {
+            add_label_square(query, label, &mut self.totals);
         } else {
             add_matrix_label(query, row, label, &mut self.totals);
         }

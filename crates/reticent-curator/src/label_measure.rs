@@ -13,8 +13,8 @@ use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::label_query::{
-    LABEL_BINS_SHARE, LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, PlannedAnswer,
-    WeightList, canonical_name,
+    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, NUMBER_QUESTION_SHARE, NUMBER_QUESTIONS,
+    PlannedAnswer, ReleasedNumbers, WeightList, canonical_name,
 };
 use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
 use reticent_core::public_matrix::MATRIX_NORM_MAX;
@@ -106,7 +106,7 @@ pub enum MeasureError {
 /// ```text
 ///   mu² = (hi - lo)² B2 m² / S² (twice that with an output a class)    B2: largest square of a row's norm, in integers
 ///   S: smallest integer scale within the mu of (epsilon, delta)        m: cap on the rows of a unit
-///   numbers:  one part in twenty of mu² is for their bins, the rest for the product
+///   numbers:  one part in twenty of mu² each for their bins and the sum of their squares, the rest for the product
 /// ```
 /// Source: row F2 of `docs/formulas.md`.
 ///
@@ -151,16 +151,18 @@ pub fn plan(list: &WeightList, terms: &LabelTerms<'_>) -> Result<PlannedAnswer, 
         Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: 1 })
     };
     let mut left = Budget { epsilon: terms.epsilon, delta: terms.delta }.mu_squared_down();
-    let mut bins = None;
+    let mut of_numbers = Vec::new();
     if target == ProductTarget::Number {
-        let share = left.share_down(LABEL_BINS_SHARE);
-        left = left.checked_sub(share).expect("a share is at most the whole");
-        bins = Some(release("labels by bin", Map::LabelBins, share)?);
+        let share = left.share_down(NUMBER_QUESTION_SHARE);
+        for (purpose, map) in NUMBER_QUESTIONS {
+            left = left.checked_sub(share).expect("shares are less than the whole");
+            of_numbers.push(release(purpose, map, share)?);
+        }
     }
-    Ok(PlannedAnswer { bins, product: release("labels times public weights", map, left)? })
+    Ok(PlannedAnswer { of_numbers, product: release("labels times public weights", map, left)? })
 }
 
-/// Asks the planned questions, paid by `request`: the noisy product, and the part of their bounds in which it reads labels.
+/// Asks the planned questions, paid by `request`: what is found of numbers, and the noisy product.
 ///
 /// # Errors
 /// [`SessionError`]; what was charged stays charged.
@@ -169,26 +171,26 @@ pub fn ask(
     planned: &PlannedAnswer,
     session: &mut Session<'_>,
     request: &Request,
-) -> Result<(Release, TargetWindow), SessionError> {
+) -> Result<(Option<ReleasedNumbers>, Release), SessionError> {
     let matrix = list.matrix();
-    let question = |planned: &PlannedRelease, window| {
-        SumQuery::of_matrix_in(planned.shape.clone(), matrix.clone(), window).expect("planned for this list")
-    };
     let mut grants = session.pay(request)?.into_iter();
-    let mut release = |session: &mut Session<'_>, planned, window| {
+    let mut release = |planned: &PlannedRelease, window| {
+        let question = SumQuery::of_matrix_in(planned.shape.clone(), matrix.clone(), window);
         let grant = grants.next().expect("the request pays for each release");
-        session.release(grant, &question(planned, window))
+        session.release(grant, &question.expect("planned for this list"))
     };
     let mut window = TargetWindow::BOUNDS;
-    if let Some(bins) = &planned.bins {
-        let bins = release(session, bins, window)?;
+    let mut numbers = None;
+    if let [bins, square] = &planned.of_numbers[..] {
+        let bins = release(bins, window)?;
         let unit = f64::from(MATRIX_NORM_MAX) * f64::from(LATTICE_NORM_MAX);
         let product_noise = planned.product.noise_scale.get() as f64 / unit;
         let (rows, columns) = (matrix.rows(), matrix.columns());
         let part = find_labels(&bins.values(), bins.noise_standard_deviation, rows, columns, product_noise);
         window = part.map_or(window, |part| TargetWindow::new(part.centre, part.half));
+        numbers = Some(ReleasedNumbers { window, square: release(square, window)?.integers[0].to_string() });
     }
-    Ok((release(session, &planned.product, window)?, window))
+    Ok((numbers, release(&planned.product, window)?))
 }
 
 /// Answers a list of weights from a table of labels.
@@ -232,7 +234,7 @@ pub fn measure(
     let source = TableSource::open_with_ids(labels, schema, Need::Target, terms.id_column)?;
     let engine = LabelEngine::join(source, schema, list, unmatched, progress)?;
     let mut session = Session::open(&engine, ledger, relation.clone())?;
-    let (released, window) = ask(list, &planned, &mut session, &request)?;
+    let (numbers, released) = ask(list, &planned, &mut session, &request)?;
     drop(session);
 
     let (entry, _) = ledger.last_entry().expect("the request was paid through this ledger");
@@ -250,7 +252,7 @@ pub fn measure(
         target: schema.target().kind.clone(),
         unmatched,
         planned,
-        window,
+        numbers,
         integers: released.integers.iter().map(i128::to_string).collect(),
     };
     let mut text = serde_json::to_string_pretty(&release).expect("a release is text and finite numbers");

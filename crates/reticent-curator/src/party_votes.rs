@@ -266,6 +266,7 @@ impl Engine for PartyVotes {
             Map::ClassCount { .. }
             | Map::TargetSum
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::Marginals { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }

@@ -65,6 +65,7 @@ impl<'a> RunningSum<'a> {
             | Map::TargetSum
             | Map::MatrixProduct { .. }
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("answered without the lattice"),

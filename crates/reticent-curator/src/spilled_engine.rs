@@ -148,7 +148,7 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => Ok(Answer::Lattice),
         Map::Minimum(_) | Map::PartyMinimum { .. } | Map::PartyVectors { .. } => Err(CannotSpill::Minimum),
-        Map::MatrixProduct { .. } | Map::LabelBins => Err(CannotSpill::PublicFeatures),
+        Map::MatrixProduct { .. } | Map::LabelBins | Map::LabelSquares => Err(CannotSpill::PublicFeatures),
     }
 }
 

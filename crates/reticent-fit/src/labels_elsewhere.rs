@@ -15,6 +15,7 @@ use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::QueryShape;
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::units::NoiseScale;
+use reticent_math::noise_aware_map::Noisy;
 use thiserror::Error;
 
 use crate::certificate::{Certificate, LedgerReference};
@@ -97,12 +98,14 @@ pub fn fit(
     check_target(schema, release)?;
     let encoding = Arc::new(Encoding::plain(Coding::of(schema), NormRule::OwnNorm));
     let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
+    let unit = walr::label_unit(walr::response_model(schema)).powi(2);
+    let square = release.square()?.map(|(value, noise)| Noisy { value: value / unit, noise: noise / unit });
     let released = walr::Released {
         matrix: list.matrix(),
         sums: &sums,
         noise: release.noise_standard_deviation(),
-        window: release.window,
-        square: None,
+        window: release.window(),
+        square,
     };
     let model = walr::response_model(schema);
     let (weights, covariance) = walr::estimate(features, &released, model, &settings, start.as_deref())?;

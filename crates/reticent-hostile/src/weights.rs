@@ -68,7 +68,7 @@ fn answer(list: &WeightList, schema: &Schema) {
         releases: planned.releases(),
     };
     let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("a promised relation");
-    let (released, _) = ask(list, &planned, &mut session, &request).expect("the engine of this list, and no limit");
+    let (_, released) = ask(list, &planned, &mut session, &request).expect("the engine of this list, and no limit");
     assert_eq!(released.integers.len(), planned.product.shape.coordinates() as usize, "one number a question");
 }
 

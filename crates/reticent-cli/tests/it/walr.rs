@@ -117,7 +117,7 @@ fn numbers_are_read_where_they_lie() {
     assert!(is_close(number(&model["certificate"]["mu"]), folder.spent("numbers.ledger"), 1e-9));
     // A release that reads classes by a window, or numbers without the noise of their bins, is none.
     let mut release = folder.json("release.json");
-    release["planned"]["bins"] = json!(null);
+    release["planned"]["of_numbers"] = json!([]);
     folder.write("release.json", release.to_string());
     assert!(folder.refuse(3, FIT).contains("contradicts itself"));
 }

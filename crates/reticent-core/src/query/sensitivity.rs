@@ -35,7 +35,7 @@ impl QueryShape {
     ///   matrix product:
     ///     label  m (high - low) max ||row||, sqrt(2) m high max ||row|| with an output a class;   add-remove, replace  none
     ///     party  (high - low) sqrt(rows · lambda), times sqrt(2) with an output a class
-    ///   bins of labels:   label  m sqrt(2) steps                                                other relations  none
+    ///   bins of labels:   label  m sqrt(2) counts;   squares of labels:   label  m 32767²      other relations  none
     ///   vectors of parties:   party  2 norm                                                          other relations  none
     ///   minimum of parties:   party  see [`party_minimum`]
     /// ```
@@ -54,8 +54,8 @@ impl QueryShape {
         if let Map::MatrixProduct { .. } = self.map {
             return self.matrix_product_square(relation.adjacency).map(SensitivitySquared::new);
         }
-        if let Map::LabelBins = self.map {
-            return self.label_bins_square(relation.adjacency).map(SensitivitySquared::new);
+        if let Map::LabelBins | Map::LabelSquares = self.map {
+            return self.label_statistic_square(relation.adjacency).map(SensitivitySquared::new);
         }
         if let Map::PartyVectors { .. } | Map::PartyMinimum { .. } = self.map {
             return self.party_square(relation.adjacency).map(SensitivitySquared::new);
@@ -110,6 +110,7 @@ impl QueryShape {
             | Map::BoundedSoftmaxGradient { .. }
             | Map::MatrixProduct { .. }
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::CorrectCount { .. }
@@ -141,6 +142,7 @@ impl QueryShape {
             | Map::PartyMinimum { .. }
             | Map::MatrixProduct { .. }
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
@@ -171,6 +173,7 @@ impl QueryShape {
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
             Map::MatrixProduct { .. }
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("has its own bound"),
@@ -208,6 +211,7 @@ impl QueryShape {
             Map::Gram { .. } => self.gram(Adjacency::Replace),
             Map::MatrixProduct { .. }
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("has its own bound"),
@@ -236,6 +240,7 @@ impl QueryShape {
             Map::Gram { .. } => self.gram(Adjacency::Label),
             Map::MatrixProduct { .. }
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("has its own bound"),
@@ -313,6 +318,7 @@ impl QueryShape {
             | Map::Gram { .. }
             | Map::MatrixProduct { .. }
             | Map::LabelBins
+            | Map::LabelSquares
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::LogLoss { .. }
@@ -349,11 +355,12 @@ impl QueryShape {
             + ceil_sqrt(u128::from(columns) * u128::from(outputs))
     }
 
-    /// From one bin to another; a label that becomes unusable leaves one.
-    fn label_bins_square(&self, adjacency: Adjacency) -> Option<u128> {
+    /// A label moves from one bin to another, or leaves one; or its square moves from 0 to the largest.
+    fn label_statistic_square(&self, adjacency: Adjacency) -> Option<u128> {
+        let row_square = if let Map::LabelBins = self.map { 2 * COUNT_SQUARE } else { NORM.pow(4) };
         let unit_rows = u128::from(self.unit.rows_max());
         match adjacency {
-            Adjacency::Label => Some(unit_rows * unit_rows * 2 * COUNT_SQUARE),
+            Adjacency::Label => (unit_rows * unit_rows).checked_mul(row_square),
             // Which rows there are is public, and votes are no numbers.
             Adjacency::Party | Adjacency::AddRemove | Adjacency::Replace => None,
         }

@@ -427,7 +427,7 @@ fn votes_are_added_times_the_public_rows() {
 
 /// A number times the public row, as its window has it; and one count in the bin of the bounds that it lies in.
 #[test]
-fn numbers_of_public_rows_are_read_in_their_window_and_counted_by_bin() {
+fn numbers_of_public_rows_are_read_in_their_window_squared_and_counted_by_bin() {
     let matrix = Arc::new(PublicMatrix::new(2, vec![7, -8, 100, 1000]).expect("short rows"));
     let map = |target| Map::MatrixProduct {
         columns: 2,
@@ -450,8 +450,11 @@ fn numbers_of_public_rows_are_read_in_their_window_and_counted_by_bin() {
     };
     let window = TargetWindow::new(-0.5, 0.25);
     let query = asked(map(ProductTarget::Number), window).expect("numbers");
+    let squares = asked(Map::LabelSquares, window).expect("numbers");
     for (label, read) in [(-16_384, 0), (-12_288, 16_383), (-8192, 32_767), (30_000, 32_767), (-32_767, -32_767)] {
         assert_eq!(sum(&query, [label, UNUSABLE_LABEL]), [7 * read, -8 * read], "{label}");
+        assert_eq!(sum(&squares, [label, label]), [2 * read * read], "{label}");
+        assert_eq!(sum(&squares, [label, UNUSABLE_LABEL]), [read * read], "{label}");
     }
     assert!(matches!(asked(map(ProductTarget::Class), window), Err(QueryError::Range(_))), "classes have no window");
     assert!(matches!(asked(Map::LabelBins, window), Err(QueryError::Range(_))), "bins are of the bounds");

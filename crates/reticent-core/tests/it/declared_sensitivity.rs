@@ -149,13 +149,15 @@ fn the_minimum_of_parties_is_priced_by_its_formula() {
 }
 
 #[test]
-fn a_label_of_a_unit_moves_two_bins() {
+fn a_label_of_a_unit_moves_two_bins_and_one_square() {
     let unit = PrivacyUnit::Column { column: "person".to_owned(), rows_max: 3 };
-    let shape = QueryShape::new(Map::LabelBins, unit.clone(), 1000).expect("in range");
-    let under = |adjacency| shape.sensitivity(&Relation { unit: unit.clone(), adjacency }).map(|one| one.get());
-    assert_eq!(under(Adjacency::Label), Some(9 * 2 * (1 << 40)));
-    for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Party] {
-        assert_eq!(under(adjacency), None, "{adjacency}");
+    for (map, expected) in [(Map::LabelBins, 9 * 2 * (1 << 40)), (Map::LabelSquares, 9 * 32_767u128.pow(4))] {
+        let shape = QueryShape::new(map, unit.clone(), 1000).expect("in range");
+        let under = |adjacency| shape.sensitivity(&Relation { unit: unit.clone(), adjacency }).map(|one| one.get());
+        assert_eq!(under(Adjacency::Label), Some(expected));
+        for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Party] {
+            assert_eq!(under(adjacency), None, "{adjacency}");
+        }
     }
 }
 

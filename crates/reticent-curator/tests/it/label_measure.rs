@@ -201,8 +201,8 @@ fn noise_follows_the_longest_row_the_cap_and_epsilon() {
     let three = Home::with("unit = \"row\"", "classes = [\"no\", \"yes\", \"never\"]");
     assert!((scale(&three, weights, 1.0) / usual - 2f64.sqrt()).abs() < 0.01);
     let number = Home::with("unit = \"row\"", "bounds = [0, 10]");
-    // A twentieth of mu² is for the bins.
-    assert!((scale(&number, weights, 1.0) / usual * 0.95f64.sqrt() - 65534.0).abs() < 700.0);
+    // A twentieth of mu² is for the bins, and one for the squares.
+    assert!((scale(&number, weights, 1.0) / usual * 0.9f64.sqrt() - 65534.0).abs() < 700.0);
 }
 
 /// Bounds that are far too wide cost little: labels are read where they are, and both questions are within the claim.
@@ -217,13 +217,21 @@ fn numbers_are_read_in_the_part_of_their_bounds_where_they_lie() {
     fs::write(home.path("labels.csv"), format!("event,user,clicked\n{labels}")).expect("writable");
     let mut ledger = home.ledger("ledger", 1.0);
     let release = release(&home.ask(&list, &mut ledger, 1.0).expect("affordable"));
-    let (centre, half) = (release.window.centre(), release.window.half());
+    let (centre, half) = (release.window().centre(), release.window().half());
     assert!(centre.abs() < 0.05 && (0.02..0.1).contains(&half), "{centre} {half}");
     let values = release.values_for(&list).expect("its own");
     let noise = release.noise_standard_deviation() / (1000.0 * 32_767.0) * half * 500.0;
     let mean = 500.0 + 500.0 * (centre + values[0] / (1000.0 * 32_767.0) * half / 4000.0);
     assert!((mean - 499.5).abs() < 0.2 + 5.0 * noise / 4000.0, "{mean}");
     assert!(noise / 4000.0 < 0.2, "with the bounds as they are it is 1: {noise}");
+
+    let (square, deviation) = release.square().expect("an integer").expect("numbers");
+    let unit = (32_767.0 / (half * 500.0)).powi(2);
+    let exact: f64 = (0..4000u32)
+        .map(|id| if id < 10 { 500.0 } else { 490.0 + f64::from(id % 20) })
+        .map(|label| (label - 500.0 - 500.0 * centre).powi(2))
+        .sum();
+    assert!((square / unit - exact).abs() < 0.01 * exact + 5.0 * deviation / unit, "{} {exact}", square / unit);
 
     let claim = Budget { epsilon: Epsilon::new(1.0).expect("legal"), delta: delta() }.mu_squared_down().mu_up();
     assert!(spent(&ledger) <= claim && spent(&ledger) > 0.999 * claim);

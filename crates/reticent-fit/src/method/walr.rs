@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
-use reticent_core::label_query::LABEL_BINS_SHARE;
+use reticent_core::label_query::{NUMBER_QUESTION_SHARE, NUMBER_QUESTIONS};
 use reticent_core::ledger::PlannedRelease;
-use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{Map, ProductTarget, QueryShape};
@@ -38,10 +37,6 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 /// Name on the command line and in certificates.
 pub const NAME: &str = "walr";
 
-/// Share of `mu²` for the sum of squared labels of a numeric target: 1 part in 20.
-const SQUARE_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
-/// With more columns the query that brings the sum of squares would have too many coordinates: it is left out.
-const SQUARE_COLUMNS_MAX: u32 = 1_024;
 /// Prior standard deviation of a standardised effect that the vectors are chosen for, in log-odds.
 const DESIGN_EFFECT: f64 = 0.5;
 /// The same for numbers, whose labels lie in `[-1, 1]`; and the variance around their mean that is assumed there.
@@ -108,9 +103,8 @@ impl Method for Walr {
     fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
         let checked = Checked::new(request)?;
         let plan = plan(&checked, request)?;
-        // Only the sum of squares goes over the encoded rows.
-        let encoding = (plan.releases.len() > 2).then(|| checked.encoding.clone());
-        Ok(PreparedFit::new(plan, encoding, move |releases| run(&checked, releases)))
+        // No question goes over encoded rows.
+        Ok(PreparedFit::new(plan, None, move |releases| run(&checked, releases)))
     }
 }
 
@@ -394,29 +388,21 @@ impl Checked {
     }
 }
 
-/// Plans the fit: the sum of labels times vectors. For a numeric target and `noise-aware` counts of labels by bin come before it, and the
-/// sum of squared labels after.
+/// Plans the fit: the sum of labels times vectors, after what `noise-aware` asks of numbers.
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let columns = checked.encoding.coding().columns().len() as u32;
     let release = |purpose: &str, map, share| {
         plan_release(NAME, purpose, QueryShape::of_schema(map, schema)?, NonZeroU32::MIN, share, &claim.relation)
     };
-    let mut sides = Vec::new();
-    if checked.model == ResponseModel::Linear && checked.settings == Settings::NoiseAware {
-        sides.push(("labels by bin", Map::LabelBins, LABEL_BINS_SHARE));
-        if columns <= SQUARE_COLUMNS_MAX {
-            let target = ProductTarget::Number;
-            let square = Map::Gram { columns, target, diagonal: 0, off_diagonal: 0, cross: 0, square: 1 };
-            sides.push(("sum of squared labels", square, SQUARE_SHARE));
-        }
-    }
     let mut left = claim.mu_squared;
     let mut releases = Vec::new();
-    for (purpose, map, part) in sides {
-        let share = claim.mu_squared.share_down(part);
-        left = left.checked_sub(share).expect("shares are less than the whole");
-        releases.push(release(purpose, map, share)?);
+    if checked.model == ResponseModel::Linear && checked.settings == Settings::NoiseAware {
+        let share = claim.mu_squared.share_down(NUMBER_QUESTION_SHARE);
+        for (purpose, map) in NUMBER_QUESTIONS {
+            left = left.checked_sub(share).expect("shares are less than the whole");
+            releases.push(release(purpose, map, share)?);
+        }
     }
     releases.push(release("labels times public vectors", product_map(checked.model, columns), left)?);
     let noise = product_noise(releases.last().expect("just planned"), checked.model);
@@ -461,14 +447,8 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
         let bins = releases.of_matrix(0, &matrix, window)?;
         let part = find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), matrix.columns(), noise);
         window = part.map_or(window, |part| TargetWindow::new(part.centre, part.half));
-    }
-    if last > 1 {
-        let released = releases.sum(1, &checked.encoding, PassWeights::of_target(window))?;
-        let unit = label_unit(checked.model).powi(2);
-        square = released
-            .values()
-            .last()
-            .map(|value| Noisy { value: value / unit, noise: released.noise_standard_deviation / unit });
+        let released = releases.of_matrix(1, &matrix, window)?;
+        square = Some(Noisy { value: released.values()[0], noise: released.noise_standard_deviation });
     }
     let sums = releases.of_matrix(last, &matrix, window)?;
     let values = sums.values();
