@@ -24,12 +24,20 @@ use crate::target_window::TargetWindow;
 use crate::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
 /// Share of `mu²` for each of [`NUMBER_QUESTIONS`]: 1 part in 20.
-pub const NUMBER_QUESTION_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
+const NUMBER_QUESTION_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 
 /// What is asked of labels that are numbers before the product: in what part of their bounds they lie, which is where all that follows
 /// reads them, and the sum of their squares there.
 pub const NUMBER_QUESTIONS: [(&str, Map); 2] =
     [("labels by bin", Map::LabelBins), ("sum of squared labels", Map::LabelSquares)];
+
+/// Parts of a budget: for each of [`NUMBER_QUESTIONS`], and what they leave for the product.
+#[must_use]
+pub fn number_shares(budget: MuSquared) -> (MuSquared, MuSquared) {
+    let share = budget.share_down(NUMBER_QUESTION_SHARE);
+    let left = NUMBER_QUESTIONS.iter().try_fold(budget, |left, _| left.checked_sub(share));
+    (share, left.expect("shares are less than the whole"))
+}
 
 /// Event ids with one row of integers each, in the order of whoever made the list: public, and checked when it is made.
 pub struct WeightList {
@@ -342,10 +350,8 @@ impl LabelRelease {
     fn noise_is_as_claimed(&self) -> bool {
         let budget = Budget { epsilon: self.epsilon, delta: self.delta }.mu_squared_down();
         let PlannedAnswer { of_numbers, product } = &self.planned;
-        let share = budget.share_down(NUMBER_QUESTION_SHARE);
-        let left = of_numbers.iter().try_fold(budget, |left, _| left.checked_sub(share));
-        of_numbers.iter().all(|planned| self.is_least_noise(planned, share))
-            && left.is_some_and(|left| self.is_least_noise(product, left))
+        let (share, left) = if of_numbers.is_empty() { (MuSquared::ZERO, budget) } else { number_shares(budget) };
+        of_numbers.iter().all(|planned| self.is_least_noise(planned, share)) && self.is_least_noise(product, left)
     }
 
     fn is_least_noise(&self, planned: &PlannedRelease, budget: MuSquared) -> bool {

@@ -4,7 +4,7 @@
 //!   weights (untrusted) ─▶ checked list ─▶ name ─▶ kept answer? ── yes ──▶ the same answer, nothing charged
 //!                                            └── no ─▶ join labels ─▶ charge ─▶ draw ─▶ keep in the ledger ─▶ answer
 //! ```
-//! Labels that are numbers are counted by bin first, and the product reads them in the part of their bounds where they lie.
+//! Labels that are numbers are counted by bin first; their squares and the product are read in the part of their bounds where they lie.
 //! What the consumer could gain by lying is listed with the rule that prevents it in `docs/reference/walr-files.md`.
 
 use std::path::Path;
@@ -13,8 +13,8 @@ use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::label_query::{
-    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, NUMBER_QUESTION_SHARE, NUMBER_QUESTIONS,
-    PlannedAnswer, ReleasedNumbers, WeightList, canonical_name,
+    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, NUMBER_QUESTIONS, PlannedAnswer,
+    ReleasedNumbers, WeightList, canonical_name, number_shares,
 };
 use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
 use reticent_core::public_matrix::MATRIX_NORM_MAX;
@@ -25,7 +25,7 @@ use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::{Delta, Epsilon, NoiseDistribution, NoiseScale};
-use reticent_math::target_search::find_labels;
+use reticent_math::target_search::{TargetPart, find_labels};
 
 use crate::label_engine::LabelEngine;
 use crate::ledger_file::{LedgerFile, LedgerFileError};
@@ -153,9 +153,9 @@ pub fn plan(list: &WeightList, terms: &LabelTerms<'_>) -> Result<PlannedAnswer, 
     let mut left = Budget { epsilon: terms.epsilon, delta: terms.delta }.mu_squared_down();
     let mut of_numbers = Vec::new();
     if target == ProductTarget::Number {
-        let share = left.share_down(NUMBER_QUESTION_SHARE);
+        let (share, rest) = number_shares(left);
+        left = rest;
         for (purpose, map) in NUMBER_QUESTIONS {
-            left = left.checked_sub(share).expect("shares are less than the whole");
             of_numbers.push(release(purpose, map, share)?);
         }
     }
@@ -186,8 +186,9 @@ pub fn ask(
         let unit = f64::from(MATRIX_NORM_MAX) * f64::from(LATTICE_NORM_MAX);
         let product_noise = planned.product.noise_scale.get() as f64 / unit;
         let (rows, columns) = (matrix.rows(), matrix.columns());
-        let part = find_labels(&bins.values(), bins.noise_standard_deviation, rows, columns, product_noise);
-        window = part.map_or(window, |part| TargetWindow::new(part.centre, part.half));
+        let TargetPart { centre, half } =
+            find_labels(&bins.values(), bins.noise_standard_deviation, rows, columns, product_noise);
+        window = TargetWindow::new(centre, half);
         numbers = Some(ReleasedNumbers { window, square: release(square, window)?.integers[0].to_string() });
     }
     Ok((numbers, release(&planned.product, window)?))

@@ -98,7 +98,8 @@ pub fn fit(
     check_target(schema, release)?;
     let encoding = Arc::new(Encoding::plain(Coding::of(schema), NormRule::OwnNorm));
     let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
-    let unit = walr::label_unit(walr::response_model(schema)).powi(2);
+    let model = walr::response_model(schema);
+    let unit = walr::label_unit(model).powi(2);
     let square = release.square()?.map(|(value, noise)| Noisy { value: value / unit, noise: noise / unit });
     let released = walr::Released {
         matrix: list.matrix(),
@@ -107,7 +108,6 @@ pub fn fit(
         window: release.window(),
         square,
     };
-    let model = walr::response_model(schema);
     let (weights, covariance) = walr::estimate(features, &released, model, &settings, start.as_deref())?;
     let fitted = Fitted { encoding, weights, covariance };
     Ok(Model::from_weights(schema, &fitted, Some(certificate(schema, release, init))))

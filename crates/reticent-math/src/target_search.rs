@@ -32,6 +32,11 @@ pub struct TargetPart {
     pub half: f64,
 }
 
+impl TargetPart {
+    /// All of the bounds.
+    pub const BOUNDS: Self = Self { centre: 0.0, half: 1.0 };
+}
+
 /// The share of the rows that a search may spare, for products of the target with so many columns: `min(2 %, columns / (2 signal))`, where
 /// `signal` is the number of rows times `mu`, or over the noise of such a product.
 #[must_use]
@@ -44,10 +49,10 @@ pub fn spared(columns: usize, signal: f64) -> f64 {
 ///   run:     sum of its bins >= (1 - spared) rows - 2 e,    e² = length · noise² + rows_noise²,    2 e <= 3/10 rows
 ///   window:  1.25 + 15 (spared + 2 e / rows) times as wide, around the same middle, moved into the bounds
 /// ```
-/// `spared` is the share of rows that may be brought to the window's border. None where no window is narrower than two thirds of the
-/// bounds.
+/// `spared` is the share of rows that may be brought to the window's border. All of the bounds where no window is narrower than two
+/// thirds of them.
 #[must_use]
-pub fn find_target(counts: &TargetCounts<'_>, spared: f64) -> Option<TargetPart> {
+pub fn find_target(counts: &TargetCounts<'_>, spared: f64) -> TargetPart {
     let bins = counts.bins.len() as f64;
     let mut up_to = vec![0.0];
     for count in counts.bins {
@@ -64,22 +69,16 @@ pub fn find_target(counts: &TargetCounts<'_>, spared: f64) -> Option<TargetPart>
         if held >= (1.0 - spared - doubt) * counts.rows {
             let half = (MARGIN.0 + MARGIN.1 * (spared + doubt)) * length as f64 / bins;
             let centre = (2.0 * first as f64 + length as f64) / bins - 1.0;
-            return (half < WORTH_WHILE).then_some(TargetPart { centre, half });
+            return if half < WORTH_WHILE { TargetPart { centre, half } } else { TargetPart::BOUNDS };
         }
     }
-    None
+    TargetPart::BOUNDS
 }
 
 /// The part of their bounds in which the labels of so many public rows lie, found in noisy counts of them, for a product with a matrix of
 /// so many columns. `product_noise`: that of a coordinate, where labels are at most 1 and rows of the matrix have norm 1.
 #[must_use]
-pub fn find_labels(
-    bins: &[f64],
-    bin_noise: f64,
-    rows: usize,
-    columns: usize,
-    product_noise: f64,
-) -> Option<TargetPart> {
+pub fn find_labels(bins: &[f64], bin_noise: f64, rows: usize, columns: usize, product_noise: f64) -> TargetPart {
     let rows = rows as f64;
     let counts = TargetCounts { bins, noise: bin_noise, rows, rows_noise: 0.0 };
     find_target(&counts, spared(columns, rows / product_noise))
@@ -98,25 +97,25 @@ mod tests {
         bins
     }
 
-    fn found(bins: &[f64], noise: f64, spared: f64) -> Option<TargetPart> {
+    fn found(bins: &[f64], noise: f64, spared: f64) -> TargetPart {
         find_target(&TargetCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, spared)
     }
 
     fn half(bins: &[f64], noise: f64, spared: f64) -> f64 {
-        found(bins, noise, spared).expect("a window").half
+        found(bins, noise, spared).half
     }
 
     #[test]
     fn without_noise_it_is_the_run_of_all_rows_and_a_quarter() {
         let window = found(&bins(64, &[0.5, 0.0, 0.3, 0.2]), 0.0, 0.0);
-        assert_eq!(window, Some(TargetPart { centre: 132.0 / 256.0 - 1.0, half: 1.25 * 4.0 / 256.0 }));
+        assert_eq!(window, TargetPart { centre: 132.0 / 256.0 - 1.0, half: 1.25 * 4.0 / 256.0 });
     }
 
     #[test]
     fn what_may_be_spared_narrows_and_the_margin_covers_it() {
         let far = [&[0.6, 0.39][..], &[0.0; 40], &[0.01]].concat();
         assert!(half(&bins(10, &far), 0.0, 0.005) > 40.0 / 256.0);
-        let window = found(&bins(10, &far), 0.0, 0.02).expect("a window");
+        let window = found(&bins(10, &far), 0.0, 0.02);
         assert!(
             (window.centre - (22.0 / 256.0 - 1.0)).abs() < 1e-12 && (window.half - 1.55 * 2.0 / 256.0).abs() < 1e-12
         );
@@ -134,15 +133,18 @@ mod tests {
         let clear = bins(100, &[1.0]);
         let widened = half(&clear, 50.0, 0.0);
         assert!((widened - 2.75 / 256.0).abs() < 1e-9, "{widened}");
-        assert_eq!(found(&clear, 251.0, 0.0), None);
-        assert_eq!(find_target(&TargetCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0), None);
+        assert_eq!(found(&clear, 251.0, 0.0), TargetPart::BOUNDS);
+        assert_eq!(
+            find_target(&TargetCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0),
+            TargetPart::BOUNDS
+        );
     }
 
     #[test]
     fn tight_bounds_and_bounds_of_noise_stay() {
-        assert_eq!(found(&bins(0, &[1.0 / 256.0; 256]), 1.0, 0.02), None);
-        assert_eq!(found(&bins(0, &[-1.0; 256]), 300.0, 0.02), None);
+        assert_eq!(found(&bins(0, &[1.0 / 256.0; 256]), 1.0, 0.02), TargetPart::BOUNDS);
+        assert_eq!(found(&bins(0, &[-1.0; 256]), 300.0, 0.02), TargetPart::BOUNDS);
         let empty = TargetCounts { bins: &[0.0; 256], noise: 1.0, rows: 1.0, rows_noise: 1.0 };
-        assert_eq!(find_target(&empty, 0.0), None);
+        assert_eq!(find_target(&empty, 0.0), TargetPart::BOUNDS);
     }
 }

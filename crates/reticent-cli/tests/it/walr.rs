@@ -88,7 +88,7 @@ fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     assert!(folder.succeed(&evaluate.replace(" --json", "")).contains("NOT protected"));
 }
 
-/// Bounds that the label holder chose much too wide cost little, and both sides hear what was read.
+/// Bounds that the label holder chose much too wide cost little, and the command says what was read.
 #[test]
 fn numbers_are_read_where_they_lie() {
     let folder = folder();
@@ -115,7 +115,7 @@ fn numbers_are_read_where_they_lie() {
     let intercept = number(&model["outputs"][0]["intercept"]);
     assert!((slope - 20.0).abs() < 4.0 && (intercept - 1000.0).abs() < 300.0, "{slope} {intercept}");
     assert!(is_close(number(&model["certificate"]["mu"]), folder.spent("numbers.ledger"), 1e-9));
-    // A release that reads classes by a window, or numbers without the noise of their bins, is none.
+    // Numbers without the questions that are asked of them alone.
     let mut release = folder.json("release.json");
     release["planned"]["of_numbers"] = json!([]);
     folder.write("release.json", release.to_string());

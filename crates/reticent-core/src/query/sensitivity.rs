@@ -20,6 +20,18 @@ const fn target_cell_square(classes: u32) -> u128 {
     if classes > 0 { COUNT_SQUARE } else { BIN_SQUARE }
 }
 
+/// Maps that [`QueryShape::sensitivity`] bounds apart, not by one row's contribution.
+macro_rules! of_its_own {
+    () => {
+        Map::MatrixProduct { .. }
+            | Map::LabelBins
+            | Map::LabelSquares
+            | Map::PartyVectors { .. }
+            | Map::PartyMinimum { .. }
+            | Map::Minimum(_)
+    };
+}
+
 impl QueryShape {
     /// Square of the L2 sensitivity under a relation, in lattice units; `None` when there is no finite bound.
     ///
@@ -171,12 +183,7 @@ impl QueryShape {
             Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
             Map::Gram { .. } => self.gram(Adjacency::AddRemove),
-            Map::MatrixProduct { .. }
-            | Map::LabelBins
-            | Map::LabelSquares
-            | Map::PartyVectors { .. }
-            | Map::PartyMinimum { .. }
-            | Map::Minimum(_) => unreachable!("has its own bound"),
+            of_its_own!() => unreachable!("has its own bound"),
         }
     }
 
@@ -209,12 +216,7 @@ impl QueryShape {
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. } => 4 * self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Replace),
-            Map::MatrixProduct { .. }
-            | Map::LabelBins
-            | Map::LabelSquares
-            | Map::PartyVectors { .. }
-            | Map::PartyMinimum { .. }
-            | Map::Minimum(_) => unreachable!("has its own bound"),
+            of_its_own!() => unreachable!("has its own bound"),
         }
     }
 
@@ -238,12 +240,7 @@ impl QueryShape {
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
             Map::SoftmaxGradient { .. } => self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Label),
-            Map::MatrixProduct { .. }
-            | Map::LabelBins
-            | Map::LabelSquares
-            | Map::PartyVectors { .. }
-            | Map::PartyMinimum { .. }
-            | Map::Minimum(_) => unreachable!("has its own bound"),
+            of_its_own!() => unreachable!("has its own bound"),
         }
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
-use reticent_core::label_query::{NUMBER_QUESTION_SHARE, NUMBER_QUESTIONS};
+use reticent_core::label_query::{NUMBER_QUESTIONS, number_shares};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
@@ -26,7 +26,7 @@ use reticent_core::target_window::TargetWindow;
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
 use reticent_math::public_design::{self, Curvature, longest_row};
 use reticent_math::released_gradient::{self, Descent};
-use reticent_math::target_search::find_labels;
+use reticent_math::target_search::{TargetPart, find_labels};
 use reticent_math::{Mat, MatRef};
 
 use super::{FitRequest, Method, start_weights};
@@ -319,11 +319,8 @@ pub fn estimate(
             (weights.map_err(numeric)?, None)
         }
     };
-    let listed = (0..outputs * columns).map(|place| {
-        let (column, output) = (place % columns, place / columns);
-        weights[(column, output)] * half + centre(column)
-    });
-    let listed = listed.collect();
+    let weight = |column: usize, output: usize| weights[(column, output)] * half + centre(column);
+    let listed = (0..outputs * columns).map(|place| weight(place % columns, place / columns)).collect();
     let covariance = covariance.map(|covariance| {
         let size = covariance.nrows();
         (0..size * size).map(|place| covariance[(place / size, place % size)] * half * half).collect()
@@ -398,9 +395,9 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let mut left = claim.mu_squared;
     let mut releases = Vec::new();
     if checked.model == ResponseModel::Linear && checked.settings == Settings::NoiseAware {
-        let share = claim.mu_squared.share_down(NUMBER_QUESTION_SHARE);
+        let (share, rest) = number_shares(left);
+        left = rest;
         for (purpose, map) in NUMBER_QUESTIONS {
-            left = left.checked_sub(share).expect("shares are less than the whole");
             releases.push(release(purpose, map, share)?);
         }
     }
@@ -445,8 +442,9 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     let (mut window, mut square) = (TargetWindow::BOUNDS, None);
     if last > 0 {
         let bins = releases.of_matrix(0, &matrix, window)?;
-        let part = find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), matrix.columns(), noise);
-        window = part.map_or(window, |part| TargetWindow::new(part.centre, part.half));
+        let TargetPart { centre, half } =
+            find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), matrix.columns(), noise);
+        window = TargetWindow::new(centre, half);
         let released = releases.of_matrix(1, &matrix, window)?;
         square = Some(Noisy { value: released.values()[0], noise: released.noise_standard_deviation });
     }
