@@ -156,7 +156,7 @@ impl Encoding {
         let CompactRowMut { packed, chosen_columns, chosen } = row;
         assert_eq!((packed.len(), chosen.len()), (layout.packed.len(), layout.chosen()), "a row of the layout");
         let (of_packed, of_chosen) = scratch.split_at_mut(packed.len());
-        let (scale, centre) = (self.scale(), self.centre());
+        let (scale, centre, ranges) = (self.scale(), self.centre(), self.read_ranges());
         of_packed[0] = scale[0] * (1.0 - centre[0]);
         let (mut column, mut place, mut slot) = (1, 1, 0);
         let mut wide = of_chosen.iter_mut().zip(chosen_columns);
@@ -165,10 +165,9 @@ impl Encoding {
                 Part::Numbers(numbers) => {
                     let values = &mut of_packed[place..place + numbers];
                     let columns = scale[column..column + numbers].iter().zip(&centre[column..column + numbers]);
-                    for ((value, code), (scale, centre)) in
-                        values.iter_mut().zip(&codes[slot..slot + numbers]).zip(columns)
-                    {
-                        *value = scale * (f64::from(*code) / f64::from(CODE_MAX) - centre);
+                    let read = codes[slot..slot + numbers].iter().zip(&ranges[slot..slot + numbers]);
+                    for ((value, (code, range)), (scale, centre)) in values.iter_mut().zip(read).zip(columns) {
+                        *value = scale * (f64::from(range.of(*code)) / f64::from(CODE_MAX) - centre);
                     }
                     (column, place, slot) = (column + numbers, place + numbers, slot + numbers);
                 }

@@ -72,6 +72,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             add_scored(query, &dots, row.step, label, totals);
         }
         Map::Marginals { .. }
+        | Map::NumberBins { .. }
         | Map::MatrixProduct { .. }
         | Map::LabelBins
         | Map::LabelSquares
@@ -158,6 +159,7 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
         | Map::BoundedSoftmaxGradient { .. }
         | Map::Gram { .. }
         | Map::Marginals { .. }
+        | Map::NumberBins { .. }
         | Map::MatrixProduct { .. }
         | Map::LabelBins
         | Map::LabelSquares
@@ -197,6 +199,29 @@ pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals:
             }
         }
     }
+}
+
+/// Counts every number of a row in its bin: see [`Map::NumberBins`]. A row without a usable label adds nothing.
+///
+/// # Panics
+/// On any other query.
+pub fn add_number_bins(query: &SumQuery, codes: &[u16], label: CodedLabel, totals: &mut [i128]) {
+    let Map::NumberBins { bins, .. } = *query.shape().map() else { unreachable!("called for bins of numbers only") };
+    let coding = query.encoding().expect("bins of numbers are asked of a table").coding();
+    if label == UNUSABLE_LABEL {
+        return;
+    }
+    let numbers = codes.iter().zip(coding.slot_kinds()).filter(|(_, kind)| matches!(kind, SlotKind::Numeric));
+    for ((code, _), counts) in numbers.zip(totals.chunks_exact_mut(bins as usize)) {
+        counts[number_bin(*code, bins)] += i128::from(COUNT_STEP);
+    }
+}
+
+/// The bin of a coded number among so many of equal width.
+#[must_use]
+#[inline]
+pub fn number_bin(code: u16, bins: u32) -> usize {
+    (u32::from(code.min(CODE_MAX)) * bins / (u32::from(CODE_MAX) + 1)) as usize
 }
 
 /// The bin of a number among [`TARGET_BINS`] of equal width; none for a label that is not usable.

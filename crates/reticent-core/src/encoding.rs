@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::coding::{Coding, SlotKind};
+use crate::coding::{CODE_MAX, Coding, SlotKind};
 use crate::compact_row::{CompactLayout, truncated};
 
 /// Largest magnitude of a lattice coordinate, and the bound on the L2 norm of a lattice row.
@@ -31,7 +31,7 @@ pub enum NormRule {
     OwnNorm,
 }
 
-/// The public map from codes to a lattice row: `x_j = scale_j (value_j - centre_j)`, then the norm rule, then truncation.
+/// The public map from codes to a lattice row: numbers are brought into their range, `x_j = scale_j (value_j - centre_j)`, then the norm rule, then truncation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     coding: Coding,
@@ -40,6 +40,30 @@ pub struct Encoding {
     norm: NormRule,
     layout: CompactLayout,
     is_coarse: bool,
+    /// One a slot.
+    ranges: Vec<CodeRange>,
+    has_ranges: bool,
+}
+
+/// The codes that a number is read within: those beyond are read as the nearest of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeRange {
+    /// The lowest.
+    pub low: u16,
+    /// The highest, not below the lowest.
+    pub high: u16,
+}
+
+impl CodeRange {
+    /// All codes.
+    pub const BOUNDS: Self = Self { low: 0, high: CODE_MAX };
+
+    /// A code as it is read.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(self, code: u16) -> u16 {
+        code.clamp(self.low, self.high)
+    }
 }
 
 /// One row on the lattice: private. `x_j ≈ step · features[j]`, never larger in magnitude.
@@ -74,7 +98,30 @@ impl Encoding {
             assert!(bound.is_finite() && bound > 0.0, "a clip bound is above zero");
         }
         let layout = CompactLayout::of(&coding, &centre);
-        Self { coding, centre, scale, norm, layout, is_coarse: false }
+        let ranges = vec![CodeRange::BOUNDS; coding.slots()];
+        Self { coding, centre, scale, norm, layout, is_coarse: false, ranges, has_ranges: false }
+    }
+
+    /// The same with numbers that are read within public parts of their bounds, one a slot; those of categories are not looked at.
+    ///
+    /// # Panics
+    /// When there is not one range a slot, or one is not within the codes.
+    #[must_use]
+    pub fn within(self, ranges: Vec<CodeRange>) -> Self {
+        assert_eq!(ranges.len(), self.coding.slots(), "one range a slot");
+        assert!(ranges.iter().all(|range| range.low <= range.high && range.high <= CODE_MAX), "ranges of codes");
+        Self { ranges, has_ranges: true, ..self }
+    }
+
+    /// The codes that each slot is read within; none where nobody looked for ranges.
+    #[must_use]
+    pub fn ranges(&self) -> Option<&[CodeRange]> {
+        self.has_ranges.then_some(&self.ranges)
+    }
+
+    /// The codes that each slot is read within: all of them where nobody looked for ranges.
+    pub(crate) fn read_ranges(&self) -> &[CodeRange] {
+        &self.ranges
     }
 
     /// The same, or with coordinates that are whole multiples of [`COARSE_STEPS`], so that 8 bits keep one.
@@ -186,7 +233,13 @@ impl Encoding {
     /// Truncation is toward zero, so it never lengthens a row; the norm is checked again in integers all the same, because
     /// the division before it is floating point.
     pub fn encode_codes(&self, codes: &[u16], scratch: &mut [f64], features: &mut [i16]) -> f32 {
-        self.coding.expand(codes, scratch);
+        let mut read = codes.to_vec();
+        for ((code, range), kind) in read.iter_mut().zip(&self.ranges).zip(self.coding.slot_kinds()) {
+            if let SlotKind::Numeric = kind {
+                *code = range.of(*code);
+            }
+        }
+        self.coding.expand(&read, scratch);
         for ((value, centre), scale) in scratch.iter_mut().zip(&self.centre).zip(&self.scale) {
             *value = scale * (*value - centre);
         }

@@ -35,6 +35,9 @@ pub const COUNT_STEP: i64 = 1 << 20;
 /// Bins of equal width over the bounds of a numeric target: see [`Map::Marginals`].
 pub const TARGET_BINS: u32 = 256;
 
+/// Fewest and most bins of equal width over the bounds of a number: see [`Map::NumberBins`].
+pub const NUMBER_BINS: (u32, u32) = (2, 256);
+
 /// Steps that one row adds to its bin. Half a count: bins find where the target lies, and the count of rows stands beside them.
 pub const BIN_STEP: i64 = COUNT_STEP / 2;
 
@@ -123,6 +126,14 @@ pub enum Map {
         categorical: u32,
         /// Categories of all categorical slots together, "other" included.
         categories: u32,
+    },
+    /// Rows by the bin of every numeric slot, among some of equal width over its bounds, slot after slot, in steps of
+    /// [`COUNT_STEP`]. Rows without a usable label are not counted.
+    NumberBins {
+        /// Numeric slots of the coding.
+        numeric: u32,
+        /// Bins of each: a power of two, 2 to 256.
+        bins: u32,
     },
     /// The numbers of the target, its bounds or a [`TargetWindow`] in them mapped onto `-32767..=32767`: one coordinate.
     TargetSum,
@@ -268,11 +279,18 @@ impl Map {
         Self::Marginals { classes, numeric, categorical, categories }
     }
 
+    /// [`Map::NumberBins`] of all numeric slots of a coding.
+    #[must_use]
+    pub fn number_bins(coding: &Coding, bins: u32) -> Self {
+        Self::NumberBins { numeric: number_slots(coding), bins }
+    }
+
     /// Number of weights that score a row: none for plain sums.
     fn weights(&self, encoded: usize) -> usize {
         match *self {
             Self::ClassCount { .. }
             | Self::Marginals { .. }
+            | Self::NumberBins { .. }
             | Self::TargetSum
             | Self::Gram { .. }
             | Self::MatrixProduct { .. }
@@ -406,6 +424,11 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
             Err(QueryError::Classes(classes))
         }
         Map::Marginals { classes: 1, .. } => Err(QueryError::Classes(1)),
+        Map::NumberBins { numeric, bins } => {
+            range(numeric > 0, "the number of numeric columns")?;
+            let is_legal = bins.is_power_of_two() && (NUMBER_BINS.0..=NUMBER_BINS.1).contains(&bins);
+            range(is_legal, "the number of bins")
+        }
         Map::ClippedGradient { clip, .. } => {
             range((1..=GRADIENT_NORM_MAX).contains(&clip), "the bound on a row's gradient")
         }
@@ -467,10 +490,17 @@ fn marginal_counts(coding: &Coding) -> [u32; 3] {
     counts
 }
 
+/// Numeric slots of a coding.
+fn number_slots(coding: &Coding) -> u32 {
+    let numbers = coding.slot_kinds().filter(|kind| matches!(kind, SlotKind::Numeric)).count();
+    u32::try_from(numbers).expect("a schema caps its columns")
+}
+
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
         Map::LogLoss { .. } | Map::TargetSum | Map::LabelSquares => 1,
         Map::LabelBins => u64::from(TARGET_BINS),
+        Map::NumberBins { numeric, bins } => u64::from(bins) * u64::from(numeric),
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
         Map::SquaredError => 4,
         Map::ClassCount { classes } => u64::from(classes),
@@ -562,6 +592,13 @@ impl SumQuery {
                 }
                 encoded
             }
+            Map::NumberBins { numeric, .. } => {
+                let found = number_slots(encoding.coding());
+                if numeric != found {
+                    return Err(QueryError::Columns { expected: numeric as usize, found: found as usize });
+                }
+                encoded
+            }
             Map::MatrixProduct { .. }
             | Map::LabelBins
             | Map::LabelSquares
@@ -621,6 +658,7 @@ impl SumQuery {
             Map::PartyMinimum { columns, .. } => (columns, (1..=MINIMUM_ROWS_MAX).contains(&rows_found)),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::NumberBins { .. }
             | Map::TargetSum
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
@@ -685,6 +723,7 @@ impl SumQuery {
         match self.shape.map {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::NumberBins { .. }
             | Map::LabelBins
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }

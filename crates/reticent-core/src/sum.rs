@@ -5,8 +5,8 @@
 //! [`crate::session::Session::release`] or it is dropped.
 
 use crate::contribution::{
-    CodedLabel, add_contribution, add_label_bin, add_label_square, add_marginals, add_matrix_label, add_party_vector,
-    add_party_votes, add_scored, set_party_minimum,
+    CodedLabel, add_contribution, add_label_bin, add_label_square, add_marginals, add_matrix_label, add_number_bins,
+    add_party_vector, add_party_votes, add_scored, set_party_minimum,
 };
 use crate::encoding::{LatticeRow, norm_square, shrink_to_norm};
 use crate::minimum::MinimumQuery;
@@ -50,9 +50,13 @@ impl PartialSum {
         add_scored(query, dots, row_step, label, &mut self.totals);
     }
 
-    /// Adds the marginals of one row, from its codes, by the scalar reference.
+    /// Adds the marginals of one row or the bins of its numbers, from its codes, by the scalar reference.
     pub fn add_codes(&mut self, query: &SumQuery, codes: &[u16], label: CodedLabel) {
-        add_marginals(query, codes, label, &mut self.totals);
+        if let Map::NumberBins { .. } = query.shape().map() {
+            add_number_bins(query, codes, label, &mut self.totals);
+        } else {
+            add_marginals(query, codes, label, &mut self.totals);
+        }
     }
 
     /// Adds the private label of row `row` of the query's public matrix: times that row, to its bin, or its square.

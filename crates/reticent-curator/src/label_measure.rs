@@ -25,7 +25,7 @@ use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::{Delta, Epsilon, NoiseDistribution, NoiseScale};
-use reticent_math::target_search::{TargetPart, find_labels};
+use reticent_math::range_search::{BoundsPart, find_labels};
 
 use crate::label_engine::LabelEngine;
 use crate::ledger_file::{LedgerFile, LedgerFileError};
@@ -186,7 +186,7 @@ pub fn ask(
         let unit = f64::from(MATRIX_NORM_MAX) * f64::from(LATTICE_NORM_MAX);
         let product_noise = planned.product.noise_scale.get() as f64 / unit;
         let (rows, columns) = (matrix.rows(), matrix.columns());
-        let TargetPart { centre, half } =
+        let BoundsPart { centre, half } =
             find_labels(&bins.values(), bins.noise_standard_deviation, rows, columns, product_noise);
         window = TargetWindow::new(centre, half);
         numbers = Some(ReleasedNumbers { window, square: release(square, window)?.integers[0].to_string() });

@@ -268,6 +268,7 @@ impl Engine for PartyVotes {
             | Map::LabelBins
             | Map::LabelSquares
             | Map::Marginals { .. }
+            | Map::NumberBins { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }

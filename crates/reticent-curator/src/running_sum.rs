@@ -1,8 +1,9 @@
 //! The exact sum of a query over one block after another: the same integers as core's scalar reference, row after row.
 
+use reticent_core::coding::{Coding, SlotKind};
 use reticent_core::compact_row::CompactLayout;
-use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot, product_label};
-use reticent_core::query::{Loss, Map, ProductTarget, SumQuery, outputs};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot, number_bin, product_label};
+use reticent_core::query::{COUNT_STEP, Loss, Map, ProductTarget, SumQuery, outputs};
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{
@@ -62,6 +63,7 @@ impl<'a> RunningSum<'a> {
             Map::ExcessHits { classes } => self.add_scored(2 * outputs(classes), block),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::NumberBins { .. }
             | Map::TargetSum
             | Map::MatrixProduct { .. }
             | Map::LabelBins
@@ -119,6 +121,11 @@ impl<'a> RunningSum<'a> {
             self.totals[0] += usable.map(|label| i64::from(window.of(*label))).sum::<i64>();
             return;
         }
+        if let Map::NumberBins { bins, .. } = *query.shape().map() {
+            let coding = query.encoding().expect("bins of numbers are asked of a table").coding();
+            add_number_bins(bins, coding, codes, labels, &mut self.totals);
+            return;
+        }
         let places = self.places.get_or_insert_with(|| places_of(query));
         let codes = if places.codes() == 0 { &[] } else { codes };
         add_marginals(self.instructions, places, codes, labels, &mut self.totals);
@@ -127,7 +134,10 @@ impl<'a> RunningSum<'a> {
     /// Whether codes and labels are all that a question looks at.
     #[must_use]
     pub fn is_of_codes(query: &SumQuery) -> bool {
-        matches!(query.shape().map(), Map::ClassCount { .. } | Map::Marginals { .. } | Map::TargetSum)
+        matches!(
+            query.shape().map(),
+            Map::ClassCount { .. } | Map::Marginals { .. } | Map::NumberBins { .. } | Map::TargetSum
+        )
     }
 
     /// The sum over the rows of both, of which none is in both.
@@ -262,6 +272,19 @@ fn places_of(query: &SumQuery) -> MarginalPlaces {
     }
     let Map::Marginals { classes, .. } = *query.shape().map() else { unreachable!("answered from the lattice") };
     MarginalPlaces::new(classes, Some(query.encoding().expect("marginals are asked of a table").coding()))
+}
+
+/// Counts the numbers of rows by their bins.
+fn add_number_bins(bins: u32, coding: &Coding, codes: &[u16], labels: &[CodedLabel], totals: &mut [i64]) {
+    let numbers = coding.slot_kinds().enumerate().filter(|(_, kind)| matches!(kind, SlotKind::Numeric));
+    let places: Vec<(usize, usize)> =
+        numbers.zip(0..).map(|((slot, _), number)| (slot, number * bins as usize)).collect();
+    let rows = codes.chunks_exact(coding.codes().max(1)).zip(labels);
+    for (codes, _) in rows.filter(|(_, label)| **label != UNUSABLE_LABEL) {
+        for (slot, first) in &places {
+            totals[first + number_bin(codes[*slot], bins)] += COUNT_STEP;
+        }
+    }
 }
 
 /// Products times the multipliers of their blocks, blocks with multiplier 0 of the label left out.

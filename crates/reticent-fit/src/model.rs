@@ -1,7 +1,7 @@
 //! A fitted model: coefficients in the user's units, with the certificate of what they reveal.
 
-use reticent_core::coding::{Coding, Column, symlog};
-use reticent_core::encoding::Encoding;
+use reticent_core::coding::{CODE_MAX, Coding, Column, SlotKind, symlog};
+use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::hex::hex;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::raw_columns::Columns;
 use crate::softmax::softmax;
 
 /// Version of the model file that this software writes and reads.
-const MODEL_VERSION: u32 = 2;
+const MODEL_VERSION: u32 = 3;
 
 const MODEL_FORMAT: &str = "reticent-model";
 
@@ -102,6 +102,19 @@ pub struct Coefficient {
     /// Standard error, sampling and noise together, where the method knows it: a 95 % interval is `± 1.96` of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
+    /// The lowest and the highest value of a numeric column that the model knows, in units of the column: values beyond count as the
+    /// nearest of them. `None` where the method looks for no range, and all within the schema's bounds count as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+}
+
+impl Coefficient {
+    /// What a value of the column adds to the score.
+    #[must_use]
+    pub fn of(&self, value: f64) -> f64 {
+        let value = self.range.map_or(value, |[low, high]| value.clamp(low, high));
+        self.coefficient * value
+    }
 }
 
 /// A model file that cannot be used.
@@ -127,7 +140,7 @@ impl Model {
     /// Turns weights of encoded columns into coefficients of the user's columns.
     ///
     /// ```text
-    ///   score = sum_j w_j scale_j (value_j - centre_j),   value = (x - low) / (high - low), its symlog form, or 0/1
+    ///   score = sum_j w_j scale_j (value_j - centre_j),   value = (x - low) / (high - low), its symlog form, or 0/1, in its range
     ///   a number = middle of the target's bounds + half their span · score
     ///   standard errors: sqrt(diag(J Cov J^T)), J the same linear map
     /// ```
@@ -143,6 +156,7 @@ impl Model {
         let task = Task::of(schema);
         let (offset, unit) = target_scale(schema);
         let maps = column_maps(schema, encoding);
+        let ranges = column_ranges(schema, encoding);
         let classes = class_names(schema);
         let output = |(index, weights): (usize, &[f64])| {
             // Covariance of the output's own weights.
@@ -170,6 +184,7 @@ impl Model {
                     standard_error: spread.as_ref().map(|spread| {
                         spread(column, column).max(0.0).sqrt() * maps[column].to_coefficient.abs() * unit
                     }),
+                    range: ranges[column],
                 })
                 .collect();
             let class = match task {
@@ -221,13 +236,33 @@ impl Model {
         all
     }
 
+    /// Columns as the model reads them, on the lattice: numbers within their ranges, each of them from 0 to 1 there, and no row shortened.
+    #[must_use]
+    pub fn encoding(&self) -> Encoding {
+        let coding = Coding::of(&self.schema);
+        let columns = coding.columns().len();
+        let (mut centre, mut scale) = (vec![0.0; columns], vec![1.0; columns]);
+        let mut ranges = vec![CodeRange::BOUNDS; coding.slots()];
+        let bound = Encoding::largest_norm(&coding, &centre, &scale);
+        for (slot, column, [low, high]) in numeric_slots(&self.schema, &coding) {
+            let Some(range) = self.outputs[0].coefficients[column - 1].range else { continue };
+            let codes = range.map(|end| ((end - low) / (high - low) * f64::from(CODE_MAX)).round() as u16);
+            let [low, high] = codes.map(|code| code.min(CODE_MAX));
+            let high = high.max(low);
+            ranges[slot] = CodeRange { low, high };
+            let width = f64::from(high - low).max(1.0) / f64::from(CODE_MAX);
+            (centre[column], scale[column]) = (f64::from(low) / f64::from(CODE_MAX), 1.0 / width);
+        }
+        Encoding::new(coding, centre, scale, NormRule::Clip(bound)).within(ranges)
+    }
+
     /// Value of one output for one row of raw columns, as [`Coding::raw_columns`] gives them (the intercept first): log-odds
     /// of the last class, the score of a class, or a number.
     #[must_use]
     pub fn score(&self, output: usize, raw_columns: &(impl Columns + ?Sized)) -> f64 {
         let output = &self.outputs[output];
         let features = raw_columns.nonzero().filter(|(column, _)| *column > 0);
-        let products = features.map(|(column, value)| value * output.coefficients[column - 1].coefficient);
+        let products = features.map(|(column, value)| output.coefficients[column - 1].of(value));
         output.intercept + products.sum::<f64>()
     }
 
@@ -304,6 +339,17 @@ impl Model {
         if !outputs.iter().all(finite) {
             return contradiction("a coefficient is not a finite number");
         }
+        let numeric = numeric_slots(&schema, &coding);
+        let is_numeric = |column: usize| numeric.iter().any(|(_, numeric, _)| *numeric == column);
+        for (place, one) in outputs[0].coefficients.iter().enumerate() {
+            let is_range = |[low, high]: [f64; 2]| low.is_finite() && high.is_finite() && low <= high;
+            if one.range.is_some_and(|range| !is_range(range) || !is_numeric(place + 1)) {
+                return contradiction("a range is not one, or not one of numbers");
+            }
+            if outputs.iter().any(|output| output.coefficients[place].range != one.range) {
+                return contradiction("classes read a column within different ranges");
+            }
+        }
         let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);
         Ok(Self { format, version, task, classes, outputs, schema, public_data, certificate })
     }
@@ -349,6 +395,39 @@ fn column_maps(schema: &Schema, encoding: &Encoding) -> Vec<ColumnMap> {
         Column::Category { .. } => ColumnMap { to_intercept: -scale * centre, to_coefficient: *scale },
     };
     encoding.coding().columns().iter().zip(shapes).map(map).collect()
+}
+
+/// The numeric slots of a coding, in order: place of the slot, place of its column, and the column's bounds.
+fn numeric_slots(schema: &Schema, coding: &Coding) -> Vec<(usize, usize, [f64; 2])> {
+    let mut slots = Vec::new();
+    let mut place = 1;
+    for (slot, kind) in coding.slot_kinds().enumerate() {
+        match (kind, &coding.columns()[place]) {
+            (SlotKind::Numeric, column @ (Column::Linear { feature } | Column::SymLog { feature })) => {
+                let (low, high) = transformed_bounds(schema, *feature, column);
+                slots.push((slot, place, [low, high]));
+                place += 1;
+            }
+            (SlotKind::Numeric, Column::Intercept | Column::Category { .. }) => {
+                unreachable!("a slot of numbers has a numeric column")
+            }
+            (SlotKind::Categories(categories), _) => place += categories,
+        }
+    }
+    slots
+}
+
+/// What each numeric column is read within, in its units, where ranges were looked for. Whether one was found decides nothing here: the
+/// form of a model file is public before anything is released.
+fn column_ranges(schema: &Schema, encoding: &Encoding) -> Vec<Option<[f64; 2]>> {
+    let coding = encoding.coding();
+    let mut columns = vec![None; coding.columns().len()];
+    let Some(ranges) = encoding.ranges() else { return columns };
+    for (slot, column, [low, high]) in numeric_slots(schema, coding) {
+        let value = |code: u16| low + f64::from(code) / f64::from(CODE_MAX) * (high - low);
+        columns[column] = Some([value(ranges[slot].low), value(ranges[slot].high)]);
+    }
+    columns
 }
 
 /// Middle of the target's bounds and half their span; 0 and 1 for classes.

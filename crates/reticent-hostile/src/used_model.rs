@@ -40,8 +40,10 @@ pub(crate) fn is_used(model: &Model) {
             vec![1.0; questions.matrix().columns() * if model.classes.len() > 2 { model.classes.len() } else { 1 }];
         serde_json::to_string(&questions.evaluate(&released, 1.0)).expect("figures are numbers or null");
     }
-    let encoding = Encoding::plain(Coding::of(&model.schema), NormRule::OwnNorm);
-    assert_eq!(model.weights(&encoding).len(), columns * model.outputs.len(), "one weight a column and output");
+    let plain = Encoding::plain(Coding::of(&model.schema), NormRule::OwnNorm);
+    for encoding in [plain, model.encoding()] {
+        assert_eq!(model.weights(&encoding).len(), columns * model.outputs.len(), "one weight a column and output");
+    }
     let epsilon = Epsilon::new(1.0).expect("above 0");
     let claim = PrivacyClaim::new(model.schema.relation(), epsilon, Delta::new(1e-6).expect("between 0 and 1"));
     let options = Options::default();

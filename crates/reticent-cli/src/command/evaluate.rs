@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reticent_core::coding::Coding;
-use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::ledger::LedgerStore;
 use reticent_core::query::LOG_LOSS_CAP;
 use reticent_core::session::Session;
@@ -76,10 +75,7 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
         })?;
     let plan = private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, delta)).map_err(Failure::usage)?;
 
-    let coding = Coding::of(schema);
-    let columns = coding.columns().len();
-    let bound = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
-    let encoding = Arc::new(Encoding::plain(coding, NormRule::Clip(bound)));
+    let encoding = Arc::new(model.encoding());
     rows.prepare(&encoding)?;
     interrupt::may_pay(ledger.path());
     let mut session = Session::open(rows.engine(), &mut ledger, schema.relation())?;

@@ -94,9 +94,13 @@ pub(crate) fn model(model: &Model) -> String {
         };
         let of_intercept = interval(output.intercept, output.standard_error);
         line!(text, "  {:<width$} {:>14}{of_intercept}", "(intercept)", number(output.intercept));
-        for (name, Coefficient { coefficient, standard_error, .. }) in names.iter().zip(&output.coefficients) {
+        for (name, Coefficient { coefficient, standard_error, range, .. }) in names.iter().zip(&output.coefficients) {
             let interval = interval(*coefficient, *standard_error);
-            line!(text, "  {name:<width$} {:>14}{interval}", number(*coefficient));
+            let range = range.map_or_else(String::new, |range| {
+                let [low, high] = range.map(four_digits);
+                format!("  within {low} to {high}")
+            });
+            line!(text, "  {name:<width$} {:>14}{interval}{range}", number(*coefficient));
         }
     }
     text
@@ -107,6 +111,11 @@ fn number(value: f64) -> String {
     /// Below this fewer than four of six decimals say something.
     const SMALL: f64 = 0.001;
     if value.abs() >= SMALL || value.abs() <= 0.0 { format!("{value:.6}") } else { format!("{value:.3e}") }
+}
+
+/// A number rounded to four digits, as short as it can be written.
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().expect("a number as it was written")
 }
 
 /// The 97.5 % quantile of the standard normal distribution.

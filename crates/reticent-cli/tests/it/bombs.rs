@@ -403,7 +403,7 @@ fn documents_that_nest_or_count_without_end_are_refused() {
         deep("[", "]"),
         deep("{\"a\":", "}"),
         MODEL.replacen("\"outputs\": [", &format!("\"outputs\": [{}", "[".repeat(1_000_000)), 1),
-        MODEL.replacen("\"version\": 2", "\"version\": 1e400", 1),
+        MODEL.replacen("\"version\": 3", "\"version\": 1e400", 1),
         MODEL.replacen("2147483648", "1152921504606846976", 1),
         MODEL.replacen("-3.0", &"9".repeat(1_000_000), 1),
     ];

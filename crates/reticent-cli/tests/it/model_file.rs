@@ -25,12 +25,12 @@ fn refused(folder: &Folder, model: &str) -> String {
 #[test]
 fn a_model_of_another_version_is_refused() {
     let folder = Folder::new();
-    let newer = MODEL.replace("\"version\": 2", "\"version\": 3, \"layers\": []");
-    assert_snapshot!(refused(&folder, &newer), @"error: model.json: the model file has version 3, and this program reads version 2; use the program that wrote it");
+    let newer = MODEL.replace("\"version\": 3", "\"version\": 4, \"layers\": []");
+    assert_snapshot!(refused(&folder, &newer), @"error: model.json: the model file has version 4, and this program reads version 3; use the program that wrote it");
     let mut without_fields = json(&newer);
     without_fields.as_object_mut().expect("an object").remove("outputs");
     // The version is what is wrong, whatever else a later version has or lacks.
-    assert!(refused(&folder, &without_fields.to_string()).contains("version 3"));
+    assert!(refused(&folder, &without_fields.to_string()).contains("version 4"));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn what_is_no_model_is_refused() {
     let folder = Folder::new();
     assert_snapshot!(refused(&folder, ""), @"error: model.json: this is not a model file: EOF while parsing a value at line 1 column 0; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, "{}"), @r#"error: model.json: this is not a model file: its format is "", not "reticent-model""#);
-    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing a string at line 125 column 33; a model file is written by `reticent fit --out`");
+    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing a value at line 142 column 7; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, &MODEL.replace("reticent-model", "onnx")), @r#"error: model.json: this is not a model file: its format is "onnx", not "reticent-model""#);
     folder.remove("model.json");
     assert_snapshot!(folder.refuse(5, "show model.json"), @"error: model.json: reading the model: No such file or directory (os error 2)");
@@ -87,14 +87,15 @@ fn show_prints_model_and_certificate() {
     Question                  times        sensitivity              noise    mu of one
     class counts                  1          1048576.0           19811102     0.052929
     marginals                     1          1961706.1           37063177     0.052929
-    gradient                    100         67106816.0         3075040749     0.021823
+    bins of numbers               1          1816186.9           34313834     0.052929
+    gradient                    100         67106816.0         3169679453     0.021171
     signal check                  1          1048576.0           19811102     0.052929
 
     Log-odds of yes (classes no / yes):
       (intercept)       -3.000000
-      age                0.060000
-      dose              -1.000e-4
-      symlog(dose)       0.050000
+      age                0.060000  within 0 to 100
+      dose              -1.000e-4  within 0 to 5000
+      symlog(dose)       0.050000  within 0 to 8.517
       ward=other        -0.500000
       ward=north        -0.600000
       ward=south         1.100000
@@ -112,7 +113,7 @@ fn a_fitted_model_has_the_documented_parts() {
     folder.succeed(&format!("{FIT} --passes 100"));
     let model = folder.json("model.json");
     assert_eq!(keys(&model), ["format", "version", "task", "classes", "outputs", "schema", "certificate"]);
-    // The same layout as the one of version 2 that is kept here, name by name.
+    // The same layout as the one of version 3 that is kept here, name by name.
     let kept = json(MODEL);
     assert_eq!(keys(&model["certificate"]), keys(&kept["certificate"]));
     assert_eq!(model["schema"], kept["schema"]);

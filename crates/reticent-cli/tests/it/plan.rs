@@ -35,12 +35,13 @@ fn a_plan_is_printed() {
     Question                  times  coordinates    noise [lattice]    mu of one  mu of all
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
-    gradient                    236            7         4723967234     0.014206   0.218231
+    bins of numbers               1          768           34313834     0.052929   0.052929
+    gradient                    236            7         4869353970     0.013781   0.211715
     signal check                  1            4           19811102     0.052929   0.052929
 
     Expect:
-      noise of a gradient coordinate         70.39475   standard deviation of one pass, in rows; a row adds at most 1
-      noise of all passes together            4.58231   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
+      noise of a gradient coordinate         72.56124   standard deviation of one pass, in rows; a row adds at most 1
+      noise of all passes together            4.72333   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
     ");
 }
@@ -64,14 +65,15 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     Question                  times  coordinates    noise [lattice]    mu of one  mu of all
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
-    gradient                    236            7         4723967234     0.014206   0.218231
+    bins of numbers               1          768           34313834     0.052929   0.052929
+    gradient                    236            7         4869353970     0.013781   0.211715
     signal check                  1            4           19811102     0.052929   0.052929
 
     Expect:
-      noise of a gradient coordinate         70.39475   standard deviation of one pass, in rows; a row adds at most 1
-      noise of all passes together            4.58231   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
+      noise of a gradient coordinate         72.56124   standard deviation of one pass, in rows; a row adds at most 1
+      noise of all passes together            4.72333   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
-      signal against noise                 8729.22624   n mu: above 1000 privacy costs little; below 50 the model is little more than the base rate
+      signal against noise                 8468.59337   n mu: above 1000 privacy costs little; below 50 the model is little more than the base rate
     ");
 }
 

@@ -30,7 +30,7 @@ dose = { bounds = [0, 5000] }
 ward = { categories = ["north", "south"] }
 "#;
 
-/// A model of [`SCHEMA`] that was written once by version 2 of the format; its coefficients are round.
+/// A model of [`SCHEMA`] that was written once by version 3 of the format; its coefficients are round.
 pub(crate) const MODEL: &str = include_str!("fixtures/model.json");
 
 /// A fit of the usual files at a usual price.

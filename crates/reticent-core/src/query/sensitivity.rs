@@ -39,7 +39,7 @@ impl QueryShape {
     ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
     ///              ||excess hits||² <= 5/4 · 2^40, replaced 17/4 · 2^40
     ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for the class, 5/4 for a number
-    ///              |number| <= 32767
+    ///              ||bins of P numbers||² <= 2^40 P         |number| <= 32767
     ///              ||slope · row|| <= 2048 · 32767, or <= clip       ||softmax slope · row||² <= 2 (2048 · 32767)²
     ///              Gram: see [`gram`]
     ///   a unit of m rows, with one row's norm at most b, and |b - b'| the most that one row can move:
@@ -116,6 +116,7 @@ impl QueryShape {
                 return Some(L1Sensitivity::new(taxicab));
             }
             Map::Marginals { .. }
+            | Map::NumberBins { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
@@ -144,6 +145,7 @@ impl QueryShape {
             Map::Minimum(_) => None,
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::NumberBins { .. }
             | Map::TargetSum
             | Map::Gradient { .. }
             | Map::SoftmaxGradient { .. }
@@ -179,6 +181,8 @@ impl QueryShape {
                 let bin = if classes > 0 { 0 } else { BIN_SQUARE };
                 bin + COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)
             }
+            // One bin of every number.
+            Map::NumberBins { numeric, .. } => COUNT_SQUARE * u128::from(numeric),
             Map::Gradient { .. } | Map::BoundedSoftmaxGradient { .. } => SLOPE_ROW_SQUARE,
             Map::ClippedGradient { clip, .. } => u128::from(clip).pow(2),
             Map::SoftmaxGradient { .. } => 2 * SLOPE_ROW_SQUARE,
@@ -198,7 +202,7 @@ impl QueryShape {
             // Three coordinates move by at most one step, the label by two.
             Map::SquaredError => 7 * COUNT_SQUARE,
             // From one cell to another.
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } | Map::NumberBins { .. } => 2 * self.row_norm_square(),
             // From one cell to another in each block of counts. Moments with c = 2u-1 move from (c/2, c²-1/2) to
             // (c'/2, c'²-1/2): with a = |c - c'| <= 2 and |c + c'| <= 2 - a the square is at most a² (1/4 + (2-a)²), whose
             // maximum over a is 1.2862; 13/10 leaves room for the rounding of both moments.
@@ -224,7 +228,9 @@ impl QueryShape {
     fn label_change_square(&self) -> u128 {
         match self.map {
             // The label may become unusable, and then the row leaves the sum. Else excess hits move by 1.
-            Map::CorrectCount { .. } | Map::ExcessHits { .. } | Map::LogLoss { .. } => self.row_norm_square(),
+            Map::CorrectCount { .. } | Map::ExcessHits { .. } | Map::LogLoss { .. } | Map::NumberBins { .. } => {
+                self.row_norm_square()
+            }
             Map::SquaredError | Map::TargetSum => self.row_change_square(),
             // From one class or bin to another, or, unusable, out of the sum.
             Map::Marginals { classes, .. } => (2 * target_cell_square(classes)).max(self.row_norm_square()),
@@ -307,6 +313,7 @@ impl QueryShape {
             Map::PartyMinimum { .. } => self.party_minimum(),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
+            | Map::NumberBins { .. }
             | Map::TargetSum
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }

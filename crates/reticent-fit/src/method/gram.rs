@@ -24,7 +24,7 @@ use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
 use reticent_math::gram_regression::{GramNoise, NoisyGram, TargetMean, posterior};
-use reticent_math::target_search::{TargetCounts, TargetPart, find_target, spared};
+use reticent_math::range_search::{BinCounts, BoundsPart, find_part, spared};
 
 use super::{FitRequest, Method, start_weights};
 use crate::column_scaling::{from_bounds, from_marginals};
@@ -246,8 +246,8 @@ impl Fit {
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;
         let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
         let spared = spared(encoding.scale().len(), signal);
-        let counts = TargetCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
-        let TargetPart { centre, half } = find_target(&counts, spared);
+        let counts = BinCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
+        let BoundsPart { centre, half } = find_part(&counts, spared);
         let window = TargetWindow::new(centre, half);
         ReadMarginals { encoding: Arc::new(encoding), window, usable, noise }
     }

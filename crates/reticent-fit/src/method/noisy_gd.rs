@@ -1,7 +1,7 @@
 //! Noisy gradient descent with rows that are centred, scaled and divided by their own norm: the default for classes.
 //!
 //! ```text
-//!   x = (1, a ∘ (columns - m))              centre m and scale a from released marginals
+//!   x = (1, a ∘ (columns - m))              range, centre m and scale a from released bins and marginals
 //!   G = sum_i l'(theta·x_i, y_i) x_i / ||x_i|| + noise       one pass; a row moves the sum by at most 1
 //!   V <- beta V - (eta / n) (G + l2 theta),    theta <- theta + V
 //!   result: the mean of the last iterates, drawn toward the base rate as far as a last release shows no signal
@@ -15,6 +15,7 @@
 
 mod descended;
 mod heavy_ball;
+mod number_bins;
 mod released_marginals;
 mod saturation;
 mod signal_check;
@@ -31,7 +32,8 @@ use reticent_core::schema::{Schema, TargetKind};
 
 use self::descended::Descended;
 use self::heavy_ball::{HeavyBall, Stride, descent_time};
-use self::released_marginals::{ClassCounts, ReleasedMarginals, centred_logs};
+use self::number_bins::bins_that_tell;
+use self::released_marginals::{BinnedNumbers, ClassCounts, ReleasedMarginals, centred_logs};
 use self::saturation::{saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
@@ -42,7 +44,7 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
 
-/// `mu²` is shared out in so many parts; class counts, marginals and signal check get [`SIDE_PARTS`] of them each, the check of more
+/// `mu²` is shared out in so many parts; class counts, marginals, bins of numbers and signal check get [`SIDE_PARTS`] of them each, the check of more
 /// than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const SIDE_PARTS: u32 = 20;
@@ -194,7 +196,7 @@ impl Checked {
     }
 }
 
-/// Plans the fit: class counts, marginals, one gradient a pass, and the signal check.
+/// Plans the fit: class counts, marginals, bins of numbers where they can tell something, one gradient a pass, and the signal check.
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let shape = |map| QueryShape::of_schema(map, schema);
@@ -203,7 +205,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let mut once = |purpose, map, parts: u32, weak_parts: f64| {
         let parts = parts + (weak * weak_parts).round() as u32;
         let share = claim.mu_squared.fraction_down(parts, PARTS);
-        left = left.checked_sub(share).expect("at most 120 parts of 400");
+        left = left.checked_sub(share).expect("at most 140 parts of 400");
         plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation)
     };
 
@@ -215,6 +217,11 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     };
     let counts = once("class counts", Map::ClassCount { classes: checked.classes }, SIDE_PARTS, WEAK_PARTS.0)?;
     let marginals = once("marginals", checked.marginals_map(), SIDE_PARTS, 0.0)?;
+    let bins_share = claim.mu_squared.fraction_down(SIDE_PARTS, PARTS);
+    let bins = match bins_that_tell(&checked.coding, schema, bins_share, &claim.relation) {
+        Some(map) => Some(once("bins of numbers", map, SIDE_PARTS, 0.0)?),
+        None => None,
+    };
     let check = once("signal check", check, check_parts, WEAK_PARTS.1)?;
     let gradients =
         plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.passes, left, &claim.relation)?;
@@ -222,7 +229,8 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let gradient_noise = gradients.noise_scale.get() as f64 * gradient_step();
     let count_noise = counts.noise_scale.get() as f64 / COUNT_STEP as f64;
     let expectations = expectations(checked, schema, count_noise, gradient_noise);
-    Ok(Plan::of(NAME, request, vec![counts, marginals, gradients, check], expectations))
+    let releases = [counts, marginals].into_iter().chain(bins).chain([gradients, check]).collect();
+    Ok(Plan::of(NAME, request, releases, expectations))
 }
 
 /// Between 0 and 1: how little a budget is for the rows that are declared, or for a usual number of them.
@@ -230,9 +238,14 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
 /// With `n mu` below 180 or so the base rates themselves are not well known, and the check decides more than the descent: both get more of
 /// the budget.
 fn weakness(schema: &Schema, classes: u32, mu: f64) -> f64 {
-    let rows = schema.privacy().rows.map_or(USUAL_ROWS, |rows| rows as f64);
+    let rows = expected_rows(schema);
     let half = if classes == 2 { WEAK_SIGNAL } else { WEAK_SIGNAL_A_CLASS * f64::from(classes) };
     1.0 / (1.0 + (rows * mu / half).powi(2))
+}
+
+/// The declared number of rows, or a usual one: for what is decided before anything is counted.
+fn expected_rows(schema: &Schema) -> f64 {
+    schema.privacy().rows.map_or(USUAL_ROWS, |rows| rows as f64)
 }
 
 /// The declared number of rows: that of units, where each has one row at most.
@@ -287,19 +300,27 @@ impl Fit {
         let Self { checked, schema, init } = self;
         let counted = releases.sum(0, &checked.plain, PassWeights::none())?;
         let marginals = releases.sum(1, &checked.plain, PassWeights::none())?;
+        let binned = if let Map::NumberBins { bins, .. } = *releases.planned(2).shape.map() {
+            let counted = releases.sum(2, &checked.plain, PassWeights::none())?;
+            let (counts, noise) = (counted.values(), counted.noise_standard_deviation);
+            Some(BinnedNumbers { counts, bins: bins as usize, noise })
+        } else {
+            None
+        };
+        let of_gradient = releases.count() - 2;
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
         counts.add(&marginals.values()[..classes], marginals.noise_standard_deviation);
         let rows = counts.rows(declared_rows(schema));
 
-        let gradient = releases.planned(2);
+        let gradient = releases.planned(of_gradient);
         let passes = gradient.times;
         let signal = rows * f64::from(passes).sqrt() / (gradient.noise_scale.get() as f64 * gradient_step());
         let noise = marginals.noise_standard_deviation / rows;
-        let features = ReleasedMarginals::of(&checked.coding, &marginals.values()[classes..], rows, noise);
+        let features =
+            ReleasedMarginals::of(&checked.coding, &marginals.values()[classes..], rows, noise, binned.as_ref());
         let scaled = features.scaled(&checked.coding, signal);
-        let (centre, scale) = (scaled.centre.clone(), scaled.scale.clone());
-        let encoding = Encoding::new(checked.coding.clone(), centre, scale, NormRule::OwnNorm);
+        let encoding = features.encoding(&checked.coding, &scaled);
         let encoding = Arc::new(encoding.coarse(checked.is_coarse));
 
         let columns = checked.coding.columns().len();
@@ -326,13 +347,13 @@ impl Fit {
         let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.l2, passes);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
-            descent.follow(&releases.sum(2, &encoding, weights)?.values());
+            descent.follow(&releases.sum(of_gradient, &encoding, weights)?.values());
         }
         let time = stride.time(passes);
         let weights = descent.mean();
         let is_started = init.is_some();
         let descended = Descended { encoding, scaled, counts, rows, is_started, start, weights, saturation, time };
-        if matches!(releases.planned(3).shape.map(), Map::ScoreHistogram { .. }) {
+        if matches!(releases.planned(of_gradient + 1).shape.map(), Map::ScoreHistogram { .. }) {
             descended.check_table(releases)
         } else {
             descended.check_hits(releases)
@@ -376,12 +397,12 @@ mod tests {
             plan.plan().releases.iter().map(price).collect()
         };
         for (found, expected) in [
-            (shares(3.0, &schema("rows = 1000000")), [0.05, 0.05, 0.85, 0.05]),
-            (shares(0.001, &schema("rows = 100")), [0.15, 0.05, 0.7, 0.1]),
-            (shares(3.0, &of_classes("rows = 1000000", "1, 2, 3")), [0.05, 0.05, 0.875, 0.025]),
-            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), [0.15, 0.05, 0.725, 0.075]),
+            (shares(3.0, &schema("rows = 1000000")), &[0.05, 0.05, 0.05, 0.8, 0.05][..]),
+            (shares(0.001, &schema("rows = 100")), &[0.15, 0.05, 0.7, 0.1]),
+            (shares(3.0, &of_classes("rows = 1000000", "1, 2, 3")), &[0.05, 0.05, 0.05, 0.825, 0.025]),
+            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), &[0.15, 0.05, 0.725, 0.075]),
         ] {
-            assert!(found.iter().sum::<f64>() <= 1.0);
+            assert!(found.len() == expected.len() && found.iter().sum::<f64>() <= 1.0);
             assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 2e-4), "{found:?}");
         }
     }
@@ -415,7 +436,7 @@ mod tests {
                       [features]\na = { bounds = [0, 10] }\nb = { bounds = [0, 10] }\nk = { categories = [\"a\", \"b\", \"c\"] }\n";
         let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
         let (rows, signal) = (number("rows"), number("signal"));
-        let released = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"));
+        let released = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), None);
         let scaled = released.scaled(&coding, signal);
         assert_close(&scaled.centre, &numbers(&golden, "centre"));
         assert_close(&scaled.scale, &numbers(&golden, "scale"));

@@ -25,8 +25,8 @@ use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::target_window::TargetWindow;
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
 use reticent_math::public_design::{self, Curvature, longest_row};
+use reticent_math::range_search::{BoundsPart, find_labels};
 use reticent_math::released_gradient::{self, Descent};
-use reticent_math::target_search::{TargetPart, find_labels};
 use reticent_math::{Mat, MatRef};
 
 use super::{FitRequest, Method, start_weights};
@@ -442,7 +442,7 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     let (mut window, mut square) = (TargetWindow::BOUNDS, None);
     if last > 0 {
         let bins = releases.of_matrix(0, &matrix, window)?;
-        let TargetPart { centre, half } =
+        let BoundsPart { centre, half } =
             find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), matrix.columns(), noise);
         window = TargetWindow::new(centre, half);
         let released = releases.of_matrix(1, &matrix, window)?;

@@ -136,7 +136,7 @@ fn foreign_and_inconsistent_files_are_refused() {
         assert!(text.contains(from), "{from}");
         Model::from_json(&text.replacen(from, to, 1)).expect_err("refused")
     };
-    assert!(matches!(refused("\"version\": 2", "\"version\": 3"), ModelError::Version(3)));
+    assert!(matches!(refused("\"version\": 3", "\"version\": 4"), ModelError::Version(4)));
     assert!(matches!(refused("reticent-model", "other-model"), ModelError::Format(_)));
     assert!(matches!(refused("\"column\": \"x0\"", "\"column\": \"x9\""), ModelError::Inconsistent(_)));
     assert!(matches!(Model::from_json("{\"a\": 1}"), Err(ModelError::Format(_))));

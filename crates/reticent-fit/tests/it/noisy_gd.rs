@@ -66,11 +66,12 @@ fn a_fit_spends_at_most_its_claim_and_nearly_all_of_it() {
 
 #[test]
 fn a_unit_of_several_rows_pays_in_noise() {
-    let single = schema("unit = \"row\"\nadjacency = \"add-remove\"\nrows = 1000");
-    let grouped = schema("unit = { column = \"id\", rows_max = 4 }\nadjacency = \"add-remove\"\nrows = 1000");
+    let single = schema("unit = \"row\"\nadjacency = \"add-remove\"\nrows = 1000000");
+    let grouped = schema("unit = { column = \"id\", rows_max = 4 }\nadjacency = \"add-remove\"\nrows = 1000000");
     let scale = |schema: &reticent_core::schema::Schema| {
         let plan = default().with("passes", 100).plan(schema, 1.0);
-        plan.releases[2].noise_scale.get() as f64
+        assert_eq!(plan.releases[3].purpose, "gradient");
+        plan.releases[3].noise_scale.get() as f64
     };
     assert!((scale(&grouped) / scale(&single) - 4.0).abs() < 1e-6);
 }
@@ -128,9 +129,9 @@ fn every_share_is_paid_from_one_budget() {
     let plan = default().plan(&schema, 1.0);
     let prices: Vec<MuSquared> =
         plan.releases.iter().map(|release| release.price_up(&plan.claim.relation).expect("finite")).collect();
-    for place in [0, 1, 3] {
+    for place in [0, 1, 2, 4] {
         let share = prices[place].steps() as f64 / plan.claim.mu_squared.steps() as f64;
-        assert!((share - 0.05).abs() < 1e-4, "counts, marginals and check take one twentieth each: {share}");
+        assert!((share - 0.05).abs() < 1e-4, "counts, marginals, bins and check take one twentieth each: {share}");
     }
 }
 

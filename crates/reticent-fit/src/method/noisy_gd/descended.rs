@@ -36,7 +36,7 @@ impl Descended {
     pub(super) fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let (mut change, rows) = (self.change(), self.rows);
         let intercept_change = std::mem::replace(&mut change[0], 0.0);
-        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&change))?;
+        let released = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&change))?;
         let (cells, cell_noise) = (released.values(), released.noise_standard_deviation);
         let rate = self.counts.rate(rows);
         let kept = kept_share(&cells, cell_noise, rows, rate, self.scaled.score_deviation(&change));
@@ -68,7 +68,7 @@ impl Descended {
         first.iter_mut().step_by(columns).zip(&bases).for_each(|(intercept, base)| *intercept = *base);
         let second = first.iter().zip(&change).map(|(first, change)| first + change);
         let both: Vec<f64> = first.iter().copied().chain(second).collect();
-        let released = releases.sum(3, &self.encoding, PassWeights::quantise(&both))?;
+        let released = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&both))?;
         let expected = rows * expected_gain(&first, &change, &deviations);
         let kept = kept_of_hits(&released.values(), released.noise_standard_deviation, expected);
         self.shorten(&change, kept);
@@ -143,7 +143,7 @@ mod tests {
                       [features]\na = { bounds = [0, 10] }\n";
         let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
         let descended = |is_started, time| Descended {
-            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0).scaled(&coding, 100.0),
+            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0, None).scaled(&coding, 100.0),
             encoding: Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm)),
             counts: ClassCounts::of(&[80.0, 10.0, 10.0], 1.0),
             rows: 100.0,

@@ -1,10 +1,12 @@
-//! What released class counts and marginals say: number of rows, base rates, and a centre and a scale for every column.
+//! What released class counts, marginals and bins say: number of rows, base rates, and a range, a centre and a scale for every column.
 //!
 //! Every estimate is drawn toward a prior by `W(a) = a² / (a² + e²)`, with `a` the prior's standard deviation and `e` that of
 //! the noise: a released value that is all noise says nothing.
 
-use reticent_core::coding::{Coding, Column, SlotKind};
+use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
+use reticent_core::encoding::{CodeRange, Encoding, NormRule};
+use reticent_math::range_search::{BinCounts, find_range};
 
 use crate::column_scaling::LIST_SQUARE;
 
@@ -94,17 +96,31 @@ pub(super) fn centred_logs(shares: &[f64]) -> Vec<f64> {
     logs.into_iter().map(|log| log - mean).collect()
 }
 
-/// Mean and variance of every column but the intercept, as far as the release tells them.
-pub(super) struct ReleasedMarginals {
-    mean: Vec<f64>,
-    variance: Vec<f64>,
-    /// Squared norm of the listed columns of a typical row, where rows list some.
-    list_square: Option<f64>,
-    /// Standard deviation of the noise of a mean.
-    noise: f64,
+/// Noisy rows by the bins of every number.
+pub(super) struct BinnedNumbers {
+    /// Bin after bin, number after number.
+    pub(super) counts: Vec<f64>,
+    /// Bins of a number.
+    pub(super) bins: usize,
+    /// Standard deviation of one count.
+    pub(super) noise: f64,
 }
 
-/// Centre and scale of every column, and what follows from them.
+/// Mean and variance of every column but the intercept, as far as the releases tell them.
+pub(super) struct ReleasedMarginals {
+    /// What each column is measured in: lowest value and width of the part of its bounds where it lies.
+    parts: Vec<[f64; 2]>,
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+    /// Standard deviation of the noise of a number's mean; 0 for a category.
+    noise: Vec<f64>,
+    /// One a slot, where bins were asked for.
+    ranges: Option<Vec<CodeRange>>,
+    /// Squared norm of the listed columns of a typical row, where rows list some.
+    list_square: Option<f64>,
+}
+
+/// Centre and scale of every column in its bounds, and what follows from them.
 pub(super) struct ScaledColumns {
     /// What is subtracted: one a column, the intercept first.
     pub(super) centre: Vec<f64>,
@@ -115,7 +131,9 @@ pub(super) struct ScaledColumns {
     variance: Vec<f64>,
 }
 
-/// Smallest variance of a numeric column in `[0, 1]`.
+/// All of the bounds.
+const WHOLE: [f64; 2] = [0.0, 1.0];
+/// Smallest variance of a numeric column in the part of its bounds that it is measured in.
 const VARIANCE_MIN: f64 = 1e-4;
 /// Numeric columns up to which a variance is taken one standard deviation of its noise lower; with more of them, less.
 const CAUTIOUS_COLUMNS: f64 = 10.0;
@@ -134,9 +152,16 @@ const BLOCK_ROOT: f64 = 1.0 / 8.0;
 
 impl ReleasedMarginals {
     /// From the released sums slot by slot (those of [`reticent_core::query::Map::Marginals`] without the class counts), the
-    /// number of rows, and the noise of a sum over the number of rows.
-    pub(super) fn of(coding: &Coding, sums: &[f64], rows: f64, noise: f64) -> Self {
-        let (mut mean, mut variance) = (Vec::new(), Vec::new());
+    /// number of rows, the noise of a sum over the number of rows, and the bins of numbers where they were asked for.
+    ///
+    /// A number that lies in a part of its bounds, as far as bins can tell, is measured there; all others by their moments.
+    pub(super) fn of(coding: &Coding, sums: &[f64], rows: f64, noise: f64, binned: Option<&BinnedNumbers>) -> Self {
+        let (mut parts, mut ranges) = (Vec::new(), Vec::new());
+        let (mut mean, mut variance, mut noises) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found = binned.into_iter().flat_map(|BinnedNumbers { counts, bins, noise }| {
+            let of_number = move |bins| find_range(&BinCounts { bins, noise: *noise, rows, rows_noise: 0.0 });
+            counts.chunks_exact(*bins).map(of_number)
+        });
         let mut sums = sums.iter().map(|sum| sum / rows);
         let mut next = || sums.next().expect("one sum a category, two a number");
         let numeric = coding.slot_kinds().filter(|slot| matches!(slot, SlotKind::Numeric)).count();
@@ -145,6 +170,15 @@ impl ReleasedMarginals {
             match slot {
                 SlotKind::Numeric => {
                     let (first, second) = (next(), next());
+                    if let Some(found) = found.next().flatten() {
+                        parts.push(found.part);
+                        mean.push(found.mean);
+                        variance.push(found.variance.clamp(VARIANCE_MIN, 0.25));
+                        noises.push(found.mean_noise);
+                        let [low, high] = found.range.map(|end| (end * f64::from(CODE_MAX)).round() as u16);
+                        ranges.push(CodeRange { low, high });
+                        continue;
+                    }
                     let trust = trust(0.3, noise);
                     let centre = (0.5 + trust * first).clamp(0.0, 1.0);
                     // E (2u - 1)²; 1/3 for a uniform column.
@@ -155,6 +189,9 @@ impl ReleasedMarginals {
                     let error = noise * trust * (1.0 / 16.0 + (1.0 - 2.0 * centre).powi(2)).sqrt();
                     let found = square / 4.0 - (centre - 0.5).powi(2);
                     variance.push((found - caution * error).clamp(VARIANCE_MIN, 0.25));
+                    parts.push(WHOLE);
+                    noises.push(noise * trust);
+                    ranges.push(CodeRange::BOUNDS);
                 }
                 SlotKind::Categories(categories) => {
                     let equal = 1.0 / categories as f64;
@@ -164,15 +201,27 @@ impl ReleasedMarginals {
                         mean.push(share);
                         variance.push(share * (1.0 - share));
                     }
+                    parts.resize(mean.len(), WHOLE);
+                    noises.resize(mean.len(), 0.0);
+                    ranges.push(CodeRange::BOUNDS);
                 }
             }
         }
         let list_square =
             coding.listed().map(|listed| listed.typical_square((0.5 + trust(0.3, noise) * next()).clamp(0.0, 1.0)));
-        Self { mean, variance, list_square, noise }
+        Self { parts, mean, variance, noise: noises, ranges: binned.map(|_| ranges), list_square }
     }
 
-    /// Centre and scale for a signal `n mu`.
+    /// Rows read within the ranges, scaled, and divided by their own norm.
+    pub(super) fn encoding(&self, coding: &Coding, scaled: &ScaledColumns) -> Encoding {
+        let encoding = Encoding::new(coding.clone(), scaled.centre.clone(), scaled.scale.clone(), NormRule::OwnNorm);
+        match &self.ranges {
+            Some(ranges) => encoding.within(ranges.clone()),
+            None => encoding,
+        }
+    }
+
+    /// Centre and scale for a signal `n mu`: in the part of its bounds that a number is measured in, then in its bounds.
     ///
     /// ```text
     ///   a = (share + kappa)^(-1/2)  or  1/2 (variance + kappa/16 + floor)^(-1/2),   all times (0.2 + kappa)^(1/2)
@@ -190,16 +239,10 @@ impl ReleasedMarginals {
         let mut floor = 0.0;
         loop {
             let scaled = self.scaled_above(coding, signal, floor);
-            let numeric: f64 = coding
-                .columns()
-                .iter()
-                .zip(&scaled.scale)
-                .filter(|(column, _)| matches!(column, Column::Linear { .. } | Column::SymLog { .. }))
-                .map(|(_, scale)| scale * scale)
-                .sum();
-            let lengthened = numeric * (self.noise * trust(0.3, self.noise)).powi(2);
+            let lengths = scaled.scale[1..].iter().zip(&self.noise).map(|(scale, noise)| scale * noise);
+            let lengthened: f64 = lengths.map(|length| length * length).sum();
             if lengthened <= CENTRE_NOISE * scaled.row_norm.powi(2) || floor > 0.25 {
-                return scaled;
+                return scaled.in_bounds(&self.parts);
             }
             floor = (2.0 * floor).max(VARIANCE_MIN);
         }
@@ -273,6 +316,17 @@ impl NumericColumns {
 }
 
 impl ScaledColumns {
+    /// The same columns with centre and scale in shares of their bounds instead of parts of them.
+    fn in_bounds(mut self, parts: &[[f64; 2]]) -> Self {
+        let columns = self.centre[1..].iter_mut().zip(&mut self.scale[1..]).zip(&mut self.variance[1..]);
+        for (((centre, scale), variance), [low, width]) in columns.zip(parts) {
+            *centre = low + width * *centre;
+            *scale /= width;
+            *variance *= width * width;
+        }
+        self
+    }
+
     /// Standard deviation of every scaled column, 0 for the intercept.
     pub(super) fn deviations(&self) -> Vec<f64> {
         self.scale.iter().zip(&self.variance).map(|(scale, variance)| scale * variance.sqrt()).collect()
@@ -340,7 +394,7 @@ mod tests {
             // Means of 1/2; variances of 1/4 and, for every other column, 1/1000.
             let sums: Vec<f64> =
                 (0..count).flat_map(|place| [0.0, if place % 2 == 0 { 0.5 } else { -0.496 }]).collect();
-            let scaled = ReleasedMarginals::of(&coding, &sums, 1.0, 0.0).scaled(&coding, 1400.0);
+            let scaled = ReleasedMarginals::of(&coding, &sums, 1.0, 0.0, None).scaled(&coding, 1400.0);
             let expected = f64::sqrt((0.25 + floor) / (0.001 + floor));
             assert!((scaled.scale[2] / scaled.scale[1] - expected).abs() < 1e-9, "{count}");
         }

@@ -1,0 +1,252 @@
+//! Where in its bounds a number lies, found in released counts: bounds are promises, and may be far wider than the values.
+
+/// Counts are believed when twice their noise is at most this share of all rows.
+const LARGEST_DOUBT: f64 = 0.3;
+/// How much wider than the run of bins a window is: in any case, and for each share of the rows that may lie outside.
+const MARGIN: (f64, f64) = (1.25, 15.0);
+/// A window gains nothing unless it is narrower than this share of the bounds.
+const WORTH_WHILE: f64 = 2.0 / 3.0;
+/// Share of the rows whose target may lie beyond its window: what they add is then lost in the noise of products with the target,
+/// which is about this times the columns over `n mu`; and at most 2 %.
+const SPARED: (f64, f64) = (0.5, 0.02);
+
+/// Share of the rows whose feature may lie beyond its range: what is far out is then read as the border, and one long tail does not
+/// decide how all others are scaled.
+const SPARED_OF_FEATURE: f64 = 0.01;
+
+/// Released counts of rows by the bin of a number.
+#[derive(Clone, Copy, Debug)]
+pub struct BinCounts<'a> {
+    /// Rows in each of some bins of equal width over the bounds, with noise of `noise` each.
+    pub bins: &'a [f64],
+    /// Noise of a bin.
+    pub noise: f64,
+    /// All rows in the bins, with noise of `rows_noise`.
+    pub rows: f64,
+    /// Noise of their number; 0 where it is public.
+    pub rows_noise: f64,
+}
+
+/// A part of the bounds, where these are `-1` and `1`. It may pass them at one end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoundsPart {
+    /// Its middle.
+    pub centre: f64,
+    /// Half its width.
+    pub half: f64,
+}
+
+impl BoundsPart {
+    /// All of the bounds.
+    pub const BOUNDS: Self = Self { centre: 0.0, half: 1.0 };
+
+    /// Its ends within the bounds, where these are 0 and 1.
+    fn ends(self) -> [f64; 2] {
+        [self.centre - self.half, self.centre + self.half].map(|end| ((1.0 + end) / 2.0).clamp(0.0, 1.0))
+    }
+}
+
+/// The share of the rows that a search may spare, for products of the target with so many columns: `min(2 %, columns / (2 signal))`, where
+/// `signal` is the number of rows times `mu`, or over the noise of such a product.
+#[must_use]
+pub fn spared(columns: usize, signal: f64) -> f64 {
+    (SPARED.0 * columns as f64 / signal).min(SPARED.1)
+}
+
+/// The narrowest run of bins that holds all rows, as far as can be told, with a margin:
+/// ```text
+///   run:     sum of its bins >= (1 - spared) rows - 2 e,    e² = length · noise² + rows_noise²,    2 e <= 3/10 rows
+///   window:  1.25 + 15 (spared + 2 e / rows) times as wide, around the same middle, moved into the bounds
+/// ```
+/// `spared` is the share of rows that may be brought to the window's border. All of the bounds where no window is narrower than two
+/// thirds of them.
+#[must_use]
+pub fn find_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
+    let part = shortest_run(counts, spared).map(|run| run.part(MARGIN.0 + MARGIN.1 * (spared + run.doubt)));
+    part.filter(|part| part.half < WORTH_WHILE).unwrap_or(BoundsPart::BOUNDS)
+}
+
+/// Where a feature lies and how it is spread there, in shares of its bounds: 0 is the low bound, 1 the high one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FoundRange {
+    /// The lowest and the highest value that it should be read with.
+    pub range: [f64; 2],
+    /// The part that most rows are in: its lowest value and its width.
+    pub part: [f64; 2],
+    /// Mean of the rows in that part, as a share of it.
+    pub mean: f64,
+    /// Variance there, in squares of its width: of the counts, and 1/12 of a bin's square.
+    pub variance: f64,
+    /// Standard deviation of the noise of the mean, if rows were spread evenly.
+    pub mean_noise: f64,
+}
+
+/// Where a feature lies, as [`find_part`] finds a target with 1 % of the rows spared; none where nearly all of its bounds are needed, or
+/// counts are too noisy to tell.
+/// ```text
+///   part:   5/4 of the run, narrower than 2/3 of the bounds;    range:  as find_part has it, within the bounds
+///   mean, variance:  of the middles of the part's bins, by their counts
+/// ```
+/// Nothing far out is in the mean and the variance, or it would be the noise of empty bins that is.
+#[must_use]
+pub fn find_range(counts: &BinCounts<'_>) -> Option<FoundRange> {
+    let run = shortest_run(counts, SPARED_OF_FEATURE)?;
+    let part = run.part(MARGIN.0);
+    if part.half >= WORTH_WHILE {
+        return None;
+    }
+    let [low, high] = part.ends();
+    let width = high - low;
+    let step = 1.0 / counts.bins.len() as f64;
+    let (first, end) = ((low / step) as usize, ((high / step).ceil() as usize).min(counts.bins.len()));
+    let at = |bin: usize| ((bin as f64 + 0.5) * step - low) / width;
+    let weighted = |of: &dyn Fn(f64) -> f64| (first..end).map(|bin| of(at(bin)) * counts.bins[bin]).sum::<f64>();
+    // A sum of noisy counts that is much less than the run promised is an accident.
+    let total = weighted(&|_| 1.0).max(counts.rows / 2.0);
+    let mean = (0.5 + weighted(&|at| at - 0.5) / total).clamp(0.0, 1.0);
+    let variance = weighted(&|at| (at - mean).powi(2)) / total + (step / width).powi(2) / 12.0;
+    let mean_noise = counts.noise / counts.rows * ((end - first) as f64 / 12.0).sqrt();
+    let range = run.part(MARGIN.0 + MARGIN.1 * (SPARED_OF_FEATURE + run.doubt)).ends();
+    Some(FoundRange { range, part: [low, width], mean, variance, mean_noise })
+}
+
+/// Some neighbouring bins.
+struct Run {
+    first: usize,
+    length: usize,
+    /// Of all bins.
+    bins: usize,
+    /// Share of the rows that noise may hide: two standard deviations.
+    doubt: f64,
+}
+
+impl Run {
+    /// So many times as wide, around the same middle.
+    fn part(&self, times: f64) -> BoundsPart {
+        let bins = self.bins as f64;
+        let centre = (2.0 * self.first as f64 + self.length as f64) / bins - 1.0;
+        BoundsPart { centre, half: times * self.length as f64 / bins }
+    }
+}
+
+/// The shortest run that holds all rows but those that are spared, as far as can be told: see [`find_part`].
+fn shortest_run(counts: &BinCounts<'_>, spared: f64) -> Option<Run> {
+    let mut up_to = vec![0.0];
+    for count in counts.bins {
+        up_to.push(up_to[up_to.len() - 1] + count);
+    }
+    for length in 1..counts.bins.len() {
+        let noise = (length as f64 * counts.noise.powi(2) + counts.rows_noise.powi(2)).sqrt();
+        let doubt = 2.0 * noise / counts.rows;
+        if doubt > LARGEST_DOUBT {
+            break;
+        }
+        let runs = up_to.windows(length + 1).map(|run| run[length] - run[0]);
+        let (first, held) = runs.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other)).expect("a run");
+        if held >= (1.0 - spared - doubt) * counts.rows {
+            return Some(Run { first, length, bins: counts.bins.len(), doubt });
+        }
+    }
+    None
+}
+
+/// The part of their bounds in which the labels of so many public rows lie, found in noisy counts of them, for a product with a matrix of
+/// so many columns. `product_noise`: that of a coordinate, where labels are at most 1 and rows of the matrix have norm 1.
+#[must_use]
+pub fn find_labels(bins: &[f64], bin_noise: f64, rows: usize, columns: usize, product_noise: f64) -> BoundsPart {
+    let rows = rows as f64;
+    let counts = BinCounts { bins, noise: bin_noise, rows, rows_noise: 0.0 };
+    find_part(&counts, spared(columns, rows / product_noise))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1,000 rows with `shares` of all in the bins from `first`.
+    fn bins(first: usize, shares: &[f64]) -> Vec<f64> {
+        let mut bins = vec![0.0; 256];
+        for (bin, share) in bins[first..].iter_mut().zip(shares) {
+            *bin = share * 1000.0;
+        }
+        bins
+    }
+
+    fn found(bins: &[f64], noise: f64, spared: f64) -> BoundsPart {
+        find_part(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, spared)
+    }
+
+    fn half(bins: &[f64], noise: f64, spared: f64) -> f64 {
+        found(bins, noise, spared).half
+    }
+
+    #[test]
+    fn without_noise_it_is_the_run_of_all_rows_and_a_quarter() {
+        let window = found(&bins(64, &[0.5, 0.0, 0.3, 0.2]), 0.0, 0.0);
+        assert_eq!(window, BoundsPart { centre: 132.0 / 256.0 - 1.0, half: 1.25 * 4.0 / 256.0 });
+    }
+
+    #[test]
+    fn what_may_be_spared_narrows_and_the_margin_covers_it() {
+        let far = [&[0.6, 0.39][..], &[0.0; 40], &[0.01]].concat();
+        assert!(half(&bins(10, &far), 0.0, 0.005) > 40.0 / 256.0);
+        let window = found(&bins(10, &far), 0.0, 0.02);
+        assert!(
+            (window.centre - (22.0 / 256.0 - 1.0)).abs() < 1e-12 && (window.half - 1.55 * 2.0 / 256.0).abs() < 1e-12
+        );
+    }
+
+    #[test]
+    fn more_rows_may_be_spared_the_more_noise_there_is() {
+        for (columns, signal, expected) in [(10, 1e4, 5e-4), (20, 1e4, 1e-3), (10, 250.0, 0.02), (10, 1.0, 0.02)] {
+            assert!((spared(columns, signal) - expected).abs() < 1e-12, "{columns} {signal}");
+        }
+    }
+
+    #[test]
+    fn doubt_widens_and_then_forbids() {
+        let clear = bins(100, &[1.0]);
+        let widened = half(&clear, 50.0, 0.0);
+        assert!((widened - 2.75 / 256.0).abs() < 1e-9, "{widened}");
+        assert_eq!(found(&clear, 251.0, 0.0), BoundsPart::BOUNDS);
+        assert_eq!(
+            find_part(&BinCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0),
+            BoundsPart::BOUNDS
+        );
+    }
+
+    #[test]
+    fn a_feature_has_its_moments_in_the_part_where_most_rows_are() {
+        let found = |bins: &[f64], noise| find_range(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 });
+        // Half of the rows in each of two of 256 bins, one in a thousand far away.
+        let mut counts = bins(64, &[0.5, 0.5]);
+        counts[250] = 1.0;
+        let FoundRange { range, part: [low, width], mean, variance, mean_noise } =
+            found(&counts, 0.0).expect("a small part of the bounds");
+        assert!((low - 63.75 / 256.0).abs() < 1e-12 && (width - 2.5 / 256.0).abs() < 1e-12);
+        assert!((mean - 0.5).abs() < 1e-12 && mean_noise.abs() < 1e-12);
+        assert!((variance - (0.2f64.powi(2) + 0.4f64.powi(2) / 12.0)).abs() < 1e-12, "{variance}");
+        assert!((range[0] - (65.0 - 1.4) / 256.0).abs() < 1e-12 && (range[1] - (65.0 + 1.4) / 256.0).abs() < 1e-12);
+        // With noise the range grows and the part does not; four bins, of which two are cut, carry noise.
+        let doubtful = found(&counts, 20.0).expect("still");
+        let doubt = 2.0 * 2.0f64.sqrt() * 20.0 / 1000.0;
+        assert!(doubtful.part.iter().zip([low, width]).all(|(part, same)| (part - same).abs() < 1e-12));
+        assert!((doubtful.range[1] - (65.0 + 1.4 + 15.0 * doubt) / 256.0).abs() < 1e-12);
+        assert!((doubtful.mean_noise - 0.02 * f64::sqrt(4.0 / 12.0)).abs() < 1e-12);
+        // A range ends where the bounds do, and tells nothing that noise could hide.
+        let low_end = found(&bins(0, &[1.0]), 20.0).expect("a small part of the bounds");
+        assert!(low_end.range[0].abs() < 1e-12 && low_end.part[0].abs() < 1e-12);
+        assert_eq!(found(&bins(0, &[1.0]), 151.0), None);
+        assert_eq!(found(&bins(0, &[1.0 / 256.0; 256]), 0.1), None, "all of the bounds");
+        assert_eq!(found(&bins(0, &[1.0 / 140.0; 140]), 0.1), None, "more than half of them, and a quarter");
+        assert!(found(&bins(0, &[1.0 / 130.0; 130]), 0.1).is_some());
+    }
+
+    #[test]
+    fn tight_bounds_and_bounds_of_noise_stay() {
+        assert_eq!(found(&bins(0, &[1.0 / 256.0; 256]), 1.0, 0.02), BoundsPart::BOUNDS);
+        assert_eq!(found(&bins(0, &[-1.0; 256]), 300.0, 0.02), BoundsPart::BOUNDS);
+        let empty = BinCounts { bins: &[0.0; 256], noise: 1.0, rows: 1.0, rows_noise: 1.0 };
+        assert_eq!(find_part(&empty, 0.0), BoundsPart::BOUNDS);
+    }
+}
