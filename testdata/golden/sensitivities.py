@@ -53,6 +53,8 @@ CASES = {
     "marginals, 2 classes": (marginals(1, 2, 3), None),
     "marginals, a number": (marginals(0, 0, 1), None),
     "marginals, numbers and categories": (marginals(0, 3, 4), None),
+    # One of five numbers' bins each: all five leave, or all five change.
+    "bins of numbers": ([5 * COUNT**2, 10 * COUNT**2, 5 * COUNT**2], None),
     "target sum": ([ROW**2, 4 * ROW**2, 4 * ROW**2], [ROW, 2 * ROW, 2 * ROW]),
     "logistic gradient": ([S, 4 * S, S], None),
     "two-sided gradient": ([S, 4 * S, 4 * S], None),

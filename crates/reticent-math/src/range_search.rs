@@ -75,19 +75,22 @@ pub struct FoundRange {
     pub part: [f64; 2],
     /// Mean of the rows in that part, as a share of it.
     pub mean: f64,
-    /// Variance there, in squares of its width: of the counts, and 1/12 of a bin's square.
+    /// Mean square distance from that mean, in squares of its width.
     pub variance: f64,
-    /// Standard deviation of the noise of the mean, if rows were spread evenly.
+    /// Standard deviation of what the mean is wrong by.
     pub mean_noise: f64,
 }
 
 /// Where a feature lies, as [`find_part`] finds a target with 1 % of the rows spared; none where nearly all of its bounds are needed, or
 /// counts are too noisy to tell.
 /// ```text
-///   part:   5/4 of the run, narrower than 2/3 of the bounds;    range:  as find_part has it, within the bounds
-///   mean, variance:  of the middles of the part's bins, by their counts
+///   part:       5/4 of the run, narrower than 2/3 of the bounds;    range:  as find_part has it, within the bounds
+///   m, v:       mean and variance of the middles x of the part's bins, by their counts c
+///   u² = s² sum c² / (sum c)²,  s² = step²/12:    where in their bins the rows are, the same for all rows of a bin
+///   variance:   v + s² + u²;    mean_noise:  (u² + bins noise² / (12 rows²))^(1/2)
 /// ```
-/// Nothing far out is in the mean and the variance, or it would be the noise of empty bins that is.
+/// Nothing far out is in the mean and the variance, or it would be the noise of empty bins that is. Rows that are all in one bin may all
+/// be at its border: without `u²` their distance from its middle would count as much as a number that varies.
 #[must_use]
 pub fn find_range(counts: &BinCounts<'_>) -> Option<FoundRange> {
     let run = shortest_run(counts, SPARED_OF_FEATURE)?;
@@ -104,8 +107,11 @@ pub fn find_range(counts: &BinCounts<'_>) -> Option<FoundRange> {
     // A sum of noisy counts that is much less than the run promised is an accident.
     let total = weighted(&|_| 1.0).max(counts.rows / 2.0);
     let mean = (0.5 + weighted(&|at| at - 0.5) / total).clamp(0.0, 1.0);
-    let variance = weighted(&|at| (at - mean).powi(2)) / total + (step / width).powi(2) / 12.0;
-    let mean_noise = counts.noise / counts.rows * ((end - first) as f64 / 12.0).sqrt();
+    let within = (step / width).powi(2) / 12.0;
+    let alike = counts.bins[first..end].iter().map(|count| (count / total).powi(2)).sum::<f64>().min(1.0) * within;
+    let variance = weighted(&|at| (at - mean).powi(2)) / total + within + alike;
+    let of_counts = counts.noise / counts.rows * ((end - first) as f64 / 12.0).sqrt();
+    let mean_noise = alike.sqrt().hypot(of_counts);
     let range = run.part(MARGIN.0 + MARGIN.1 * (SPARED_OF_FEATURE + run.doubt)).ends();
     Some(FoundRange { range, part: [low, width], mean, variance, mean_noise })
 }
@@ -224,15 +230,17 @@ mod tests {
         let FoundRange { range, part: [low, width], mean, variance, mean_noise } =
             found(&counts, 0.0).expect("a small part of the bounds");
         assert!((low - 63.75 / 256.0).abs() < 1e-12 && (width - 2.5 / 256.0).abs() < 1e-12);
-        assert!((mean - 0.5).abs() < 1e-12 && mean_noise.abs() < 1e-12);
-        assert!((variance - (0.2f64.powi(2) + 0.4f64.powi(2) / 12.0)).abs() < 1e-12, "{variance}");
+        // Half of the rows are at a place of their own in a bin of 2/5 of the part.
+        let alike = 0.5 * 0.4f64.powi(2) / 12.0;
+        assert!((mean - 0.5).abs() < 1e-12 && (mean_noise - alike.sqrt()).abs() < 1e-12);
+        assert!((variance - (0.2f64.powi(2) + 0.4f64.powi(2) / 12.0 + alike)).abs() < 1e-12, "{variance}");
         assert!((range[0] - (65.0 - 1.4) / 256.0).abs() < 1e-12 && (range[1] - (65.0 + 1.4) / 256.0).abs() < 1e-12);
         // With noise the range grows and the part does not; four bins, of which two are cut, carry noise.
         let doubtful = found(&counts, 20.0).expect("still");
         let doubt = 2.0 * 2.0f64.sqrt() * 20.0 / 1000.0;
         assert!(doubtful.part.iter().zip([low, width]).all(|(part, same)| (part - same).abs() < 1e-12));
         assert!((doubtful.range[1] - (65.0 + 1.4 + 15.0 * doubt) / 256.0).abs() < 1e-12);
-        assert!((doubtful.mean_noise - 0.02 * f64::sqrt(4.0 / 12.0)).abs() < 1e-12);
+        assert!((doubtful.mean_noise.powi(2) - 0.02f64.powi(2) * 4.0 / 12.0 - alike).abs() < 1e-12);
         // A range ends where the bounds do, and tells nothing that noise could hide.
         let low_end = found(&bins(0, &[1.0]), 20.0).expect("a small part of the bounds");
         assert!(low_end.range[0].abs() < 1e-12 && low_end.part[0].abs() < 1e-12);

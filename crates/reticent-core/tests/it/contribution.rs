@@ -289,6 +289,45 @@ fn an_unusable_label_adds_nothing() {
 }
 
 #[test]
+fn numbers_are_counted_in_bins_of_equal_width() {
+    let schema = generate::schema(2, 2, "unit = \"row\"\nadjacency = \"add-remove\"");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let shape = |numeric, bins| QueryShape::new(Map::NumberBins { numeric, bins }, PrivacyUnit::Row, 1000);
+    for bins in [2u32, 16, 256] {
+        let query = shape(2, bins).expect("small");
+        let query = SumQuery::new(query, encoding.clone(), PassWeights::none()).expect("two numbers");
+        let counted = |codes: [u16; 4], label| {
+            let mut sum = PartialSum::zero(&query);
+            sum.add_codes(&query, &codes, label);
+            reveal(sum)
+        };
+        let width = 32_768 / bins as u16;
+        for (code, bin) in [
+            (0, 0),
+            (width - 1, 0),
+            (width, 1),
+            (CODE_MAX - width, bins - 2),
+            (CODE_MAX - width + 1, bins - 1),
+            (u16::MAX, bins - 1),
+        ] {
+            // Whatever the class, and whatever the categories.
+            for (label, codes) in [(0, [code, 5, 0, 3]), (-7, [code, 5, 9, 0])] {
+                let mut expected = vec![0; 2 * bins as usize];
+                expected[bin as usize] = 1 << 20;
+                expected[bins as usize] = 1 << 20;
+                assert_eq!(counted(codes, label), expected, "{code} of {bins}");
+            }
+        }
+        assert!(counted([1, 2, 0, 0], UNUSABLE_LABEL).iter().all(|count| *count == 0));
+    }
+    for (numeric, bins) in [(0, 16), (2, 1), (2, 24), (2, 512)] {
+        assert!(matches!(shape(numeric, bins), Err(QueryError::Range(_))), "{numeric} {bins}");
+    }
+    let other = SumQuery::new(shape(3, 16).expect("small"), encoding, PassWeights::none());
+    assert!(matches!(other, Err(QueryError::Columns { expected: 3, found: 2 })));
+}
+
+#[test]
 fn marginals_are_counts_and_moments() {
     let schema = generate::schema(2, 2, "unit = \"row\"\nadjacency = \"add-remove\"");
     let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));

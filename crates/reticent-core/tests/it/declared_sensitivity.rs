@@ -31,6 +31,7 @@ fn map(name: &str) -> Map {
         "marginals, 2 classes" => marginals(2, 3, 2, 8),
         "marginals, a number" => marginals(0, 1, 0, 0),
         "marginals, numbers and categories" => marginals(0, 4, 3, 12),
+        "bins of numbers" => Map::NumberBins { numeric: 5, bins: 64 },
         "target sum" => Map::TargetSum,
         "logistic gradient" => Map::Gradient { loss: Loss::Logistic, columns },
         "two-sided gradient" => Map::Gradient { loss: Loss::TwoSidedExponential, columns },
@@ -50,7 +51,7 @@ fn integers(values: &Value) -> Option<Vec<u128>> {
 #[test]
 fn every_question_declares_what_the_formulas_give() {
     let cases: Vec<Value> = serde_json::from_str(GOLDEN).expect("JSON");
-    assert_eq!(cases.len(), 22);
+    assert_eq!(cases.len(), 23);
     for case in cases {
         let name = case["query"].as_str().expect("a name");
         let (l2, l1) = (integers(&case["l2_square"]).expect("three"), integers(&case["l1"]));

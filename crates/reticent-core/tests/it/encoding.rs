@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use reticent_core::coding::{CODE_MAX, Coding, SlotMap};
 use reticent_core::compact_row::CompactRowMut;
-use reticent_core::encoding::{COARSE_STEPS, Encoding, NormRule};
+use reticent_core::encoding::{COARSE_STEPS, CodeRange, Encoding, NormRule};
 use reticent_core::record::Cell;
 use reticent_testkit::generate::{self, GeneratedRow};
 
@@ -99,6 +99,35 @@ proptest! {
     }
 
     #[test]
+    fn numbers_beyond_their_range_are_read_as_its_border(
+        rows in generate::rows(3, 2, 1..8),
+        ends in prop::collection::vec((0..=CODE_MAX, 0..=CODE_MAX), 5),
+        centre in prop::collection::vec(-3.0f64..3.0, 12),
+        scale in prop::collection::vec(-5.0f64..5.0, 12),
+        norm in prop_oneof![Just(NormRule::OwnNorm), (0.01f64..20.0).prop_map(NormRule::Clip)],
+    ) {
+        let schema = generate::schema(3, 2, PRIVACY);
+        let plain = Encoding::new(Coding::of(&schema), centre, scale, norm);
+        let ranges: Vec<CodeRange> =
+            ends.into_iter().map(|(one, other)| CodeRange { low: one.min(other), high: one.max(other) }).collect();
+        let within = plain.clone().within(ranges.clone());
+        let on_lattice = |encoding: &Encoding, codes: &[u16]| {
+            let mut features = [0i16; 12];
+            let step = encoding.encode_codes(codes, &mut [0.0; 12], &mut features);
+            (features, step.to_bits())
+        };
+        for row in &rows {
+            let codes = codes(plain.coding(), &schema, row);
+            // Three numbers, then categories, which no range changes.
+            let mut read = codes.clone();
+            for (code, range) in read[..3].iter_mut().zip(&ranges) {
+                *code = (*code).max(range.low).min(range.high);
+            }
+            prop_assert_eq!(on_lattice(&within, &codes), on_lattice(&plain, &read));
+        }
+    }
+
+    #[test]
     fn a_compact_row_is_the_whole_row_without_zeros(
         codes in (0..=CODE_MAX, 0..=80u16, 0..=3u16, 0..=64u16),
         scale in prop::collection::vec(prop_oneof![Just(0.0), -5.0f64..5.0], 1 + 1 + 81 + 4 + 65),
@@ -106,6 +135,7 @@ proptest! {
         is_centred in [any::<bool>(), any::<bool>()],
         norm in prop_oneof![Just(NormRule::OwnNorm), (0.01f64..20.0).prop_map(NormRule::Clip)],
         is_coarse: bool,
+        (low, high) in (0..=20_000u16, 20_000..=CODE_MAX),
     ) {
         let listed = |count: u16| (0..count).map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
         let text = format!(
@@ -121,7 +151,9 @@ proptest! {
         if !is_centred[1] {
             centre[87..].fill(0.0);
         }
-        let encoding = Encoding::new(coding, centre, scale, norm).coarse(is_coarse);
+        // The range of a category is not looked at.
+        let ranges = vec![CodeRange { low, high }; 4];
+        let encoding = Encoding::new(coding, centre, scale, norm).coarse(is_coarse).within(ranges);
         let columns = encoding.coding().columns().len();
         let codes = [codes.0, codes.1, codes.2, codes.3];
         let mut whole = vec![0i16; columns];
@@ -142,7 +174,7 @@ proptest! {
 
         // The length that a row is divided by counts every coordinate, with a place of its own or not.
         let mut values = vec![0.0; columns];
-        (values[0], values[1]) = (1.0, f64::from(codes[0]) / f64::from(CODE_MAX));
+        (values[0], values[1]) = (1.0, f64::from(codes[0].clamp(low, high)) / f64::from(CODE_MAX));
         [2, 83, 87].iter().zip(&codes[1..]).for_each(|(first, code)| values[first + usize::from(*code)] = 1.0);
         let shapes = encoding.scale().iter().zip(encoding.centre());
         let square: f64 = values.iter().zip(shapes).map(|(value, (scale, centre))| (scale * (value - centre)).powi(2)).sum();

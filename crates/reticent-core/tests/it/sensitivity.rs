@@ -150,7 +150,7 @@ proptest! {
 
     /// Codes of three numbers and a category: any 16 bits, legal or not.
     #[test]
-    fn no_row_passes_the_sensitivity_of_marginals(
+    fn no_row_passes_the_sensitivity_of_marginals_or_bins(
         first in prop::collection::vec(prop_oneof![Just(0u16), Just(32767), Just(16384), any::<u16>()], 4),
         second in prop::collection::vec(prop_oneof![Just(0u16), Just(32767), Just(16384), any::<u16>()], 4),
         (one, other) in (label(), label()),
@@ -158,18 +158,20 @@ proptest! {
     ) {
         let schema = generate::schema(3, 1, "unit = \"row\"\nadjacency = \"add-remove\"");
         let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
-        let map = Map::Marginals { classes, numeric: 3, categorical: 1, categories: 4 };
-        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
-        let query = SumQuery::new(shape, encoding, PassWeights::none()).expect("columns fit");
-        let contribution = |codes: &[u16], label| {
-            let mut sum = PartialSum::zero(&query);
-            sum.add_codes(&query, codes, label);
-            reveal(sum)
-        };
-        let added = contribution(&first, one);
-        prop_assert!(distance_square(&added, &vec![0; added.len()]) <= bound(&query, Adjacency::AddRemove));
-        prop_assert!(distance_square(&added, &contribution(&second, other)) <= bound(&query, Adjacency::Replace));
-        prop_assert!(distance_square(&added, &contribution(&first, other)) <= bound(&query, Adjacency::Label));
+        let marginals = Map::Marginals { classes, numeric: 3, categorical: 1, categories: 4 };
+        for map in [marginals, Map::NumberBins { numeric: 3, bins: 2 }, Map::NumberBins { numeric: 3, bins: 256 }] {
+            let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+            let query = SumQuery::new(shape, encoding.clone(), PassWeights::none()).expect("columns fit");
+            let contribution = |codes: &[u16], label| {
+                let mut sum = PartialSum::zero(&query);
+                sum.add_codes(&query, codes, label);
+                reveal(sum)
+            };
+            let added = contribution(&first, one);
+            prop_assert!(distance_square(&added, &vec![0; added.len()]) <= bound(&query, Adjacency::AddRemove));
+            prop_assert!(distance_square(&added, &contribution(&second, other)) <= bound(&query, Adjacency::Replace));
+            prop_assert!(distance_square(&added, &contribution(&first, other)) <= bound(&query, Adjacency::Label));
+        }
     }
 
     /// One changed label, or one party's replaced votes, however hostile.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
 use reticent_core::contribution::CodedLabel;
-use reticent_core::encoding::{Encoding, NormRule};
+use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Map, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
@@ -106,6 +106,7 @@ proptest! {
         scale in prop::collection::vec(0.1..3.0f64, 40),
         norm in prop::sample::select(vec![NormRule::OwnNorm, NormRule::Clip(0.7), NormRule::Clip(5.0)]),
         is_coarse: bool,
+        (low, high) in (0..=16_000u16, 16_000..=CODE_MAX),
     ) {
         let coding = table.coding();
         // Blocks of categories keep their centre of 0, without which none is wide.
@@ -117,7 +118,8 @@ proptest! {
             }
         }
         let scale: Vec<f64> = scale.into_iter().cycle().take(centres.len()).collect();
-        let encoding = Encoding::new(coding, centres, scale, norm).coarse(is_coarse);
+        let ranges = vec![CodeRange { low, high }; coding.slots()];
+        let encoding = Encoding::new(coding, centres, scale, norm).coarse(is_coarse).within(ranges);
         let (layout, rows) = (encoding.layout(), table.labels.len());
         for instructions in Instructions::available() {
             let mut packed = vec![0i16; rows * layout.packed().len()];

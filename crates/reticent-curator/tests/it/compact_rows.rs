@@ -67,6 +67,7 @@ fn maps(coding: &Coding) -> Vec<Map> {
     vec![
         Map::ClassCount { classes: 2 },
         Map::marginals(2, coding),
+        Map::number_bins(coding, 8),
         Map::Gradient { loss: Loss::TwoSidedExponential, columns },
         Map::ClippedGradient { columns, clip: 1 << 23 },
         Map::SoftmaxGradient { classes: 3, columns },
@@ -96,7 +97,7 @@ fn by_reference(schema: &Schema, rows: &[GeneratedRow], query: &SumQuery) -> Vec
     for row in rows {
         let (codes, features, step) = whole_row(schema, row, encoding);
         let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
-        if matches!(query.shape().map(), Map::Marginals { .. }) {
+        if matches!(query.shape().map(), Map::Marginals { .. } | Map::NumberBins { .. }) {
             sum.add_codes(query, &codes, label);
         } else {
             sum.add_row(query, LatticeRow { features: &features, step }, label);

@@ -28,7 +28,10 @@ pub(crate) fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
 }
 
 pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
-    let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. } | Map::TargetSum);
+    let plain = matches!(
+        map,
+        Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. } | Map::NumberBins { .. } | Map::TargetSum
+    );
     // So narrow that the few labels of these tables lie apart in it.
     let is_windowed = matches!(map, Map::TargetSum | Map::Gram { target: ProductTarget::Number, square: 1, .. });
     let three = matches!(
@@ -61,7 +64,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-pub(crate) fn maps() -> [Map; 19] {
+pub(crate) fn maps() -> [Map; 20] {
     let clipped = |clip| Map::ClippedGradient { columns: COLUMNS as u32, clip };
     [
         Map::ClassCount { classes: 2 },
@@ -79,6 +82,7 @@ pub(crate) fn maps() -> [Map; 19] {
         gram(ProductTarget::Number, [4, 5, 0, 1]),
         Map::Marginals { classes: 2, numeric: 3, categorical: 2, categories: 8 },
         Map::Marginals { classes: 0, numeric: 3, categorical: 2, categories: 8 },
+        Map::NumberBins { numeric: 3, bins: 32 },
         Map::TargetSum,
         // Bounds of slopes are kept for the next pass, which may have another clip norm.
         clipped(1 << 22),
@@ -109,7 +113,7 @@ fn alone(schema: &Schema, row: &GeneratedRow, query: &SumQuery) -> Vec<i128> {
     let step = encoding.encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
     let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
     let mut sum = PartialSum::zero(query);
-    if matches!(query.shape().map(), Map::Marginals { .. }) {
+    if matches!(query.shape().map(), Map::Marginals { .. } | Map::NumberBins { .. }) {
         sum.add_codes(query, &codes, label);
         return reveal(sum);
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use reticent_core::coding::Coding;
-use reticent_core::encoding::{Encoding, NormRule};
+use reticent_core::coding::{CODE_MAX, Coding};
+use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
 use reticent_fit::model::{Model, ModelError};
@@ -45,6 +45,47 @@ proptest! {
         for (weight, back) in weights.iter().zip(&back) {
             prop_assert!((weight - back).abs() < 1e-9, "weights survive the round trip");
         }
+    }
+
+    /// As above for values within their ranges; those beyond count as the border, in the file's units and on the lattice.
+    #[test]
+    fn a_value_beyond_its_range_counts_as_the_border(
+        weights in prop::collection::vec(-3.0f64..3.0, 8),
+        ends in prop::collection::vec((0..=CODE_MAX, 0..=CODE_MAX), 4),
+        values in prop::collection::vec(0.0f64..1.0, 3),
+        category in 0u32..4,
+    ) {
+        let schema = generate::schema(3, 1, PRIVACY);
+        let ranges: Vec<CodeRange> =
+            ends.into_iter().map(|(one, other)| CodeRange { low: one.min(other), high: one.max(other) }).collect();
+        let encoding = Encoding::plain(Coding::of(&schema), NormRule::OwnNorm).within(ranges.clone());
+        let fitted = Fitted { encoding: Arc::new(encoding), weights: weights.clone(), covariance: None };
+        let model = Model::from_weights(&schema, &fitted, None);
+        let expected = weights[0]
+            + weights[4 + category as usize]
+            + (0..3)
+                .map(|place| {
+                    let [low, high] = [ranges[place].low, ranges[place].high].map(|code| f64::from(code) / f64::from(CODE_MAX));
+                    weights[1 + place] * values[place].max(low).min(high)
+                })
+                .sum::<f64>();
+        let mut raw = [0.0; 8];
+        let numbers = values.iter().map(|value| Cell::Number(10.0 * value));
+        let cells: Vec<Cell> = numbers.chain([Cell::Category(category)]).collect();
+        Coding::of(&schema).raw_columns(&cells, &mut raw);
+        prop_assert!((model.score(0, &raw) - expected).abs() < 1e-9);
+
+        let own = model.encoding();
+        let read: Vec<CodeRange> = own.ranges().expect("as fitted").to_vec();
+        prop_assert_eq!(&read[..3], &ranges[..3]);
+        let mut codes = [0; 4];
+        own.coding().encode_cells(&cells, &mut codes);
+        let mut features = [0i16; 8];
+        let step = f64::from(own.encode_codes(&codes, &mut [0.0; 8], &mut features));
+        let of_lattice: f64 = model.weights(&own).iter().zip(features).map(|(weight, on)| weight * step * f64::from(on)).sum();
+        // A step of the code and one of the lattice for each column.
+        prop_assert!((of_lattice - expected).abs() < 0.005, "{} {}", of_lattice, expected);
+        prop_assert_eq!(&Model::from_json(&model.to_json()).expect("its own text"), &model);
     }
 
     /// One row after another, told what it lists or not: the score of all its columns.
@@ -113,6 +154,10 @@ fn a_model_of_three_classes_has_three_scores() {
         &Fitted { encoding: encoding.clone(), weights: weights.clone(), covariance: None },
         None,
     );
+    // All classes read a column alike.
+    let mut value: serde_json::Value = serde_json::from_str(&model.to_json()).expect("JSON");
+    value["outputs"][1]["coefficients"][0]["range"] = serde_json::json!([0.0, 1.0]);
+    assert!(matches!(Model::from_json(&value.to_string()), Err(ModelError::Inconsistent(_))));
     let probabilities = model.probabilities(&[1.0, 1.0]);
     let total = 1f64.exp() + 0.5f64.exp() + 1f64.exp();
     assert!((probabilities[1] - 0.5f64.exp() / total).abs() < 1e-12);
@@ -139,6 +184,12 @@ fn foreign_and_inconsistent_files_are_refused() {
     assert!(matches!(refused("\"version\": 3", "\"version\": 4"), ModelError::Version(4)));
     assert!(matches!(refused("reticent-model", "other-model"), ModelError::Format(_)));
     assert!(matches!(refused("\"column\": \"x0\"", "\"column\": \"x9\""), ModelError::Inconsistent(_)));
+    for (column, range) in [(0, [4.0, 2.0]), (2, [0.0, 1.0])] {
+        let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        value["outputs"][0]["coefficients"][column]["range"] = serde_json::json!(range);
+        let error = Model::from_json(&value.to_string()).expect_err("no range, or one of a category");
+        assert!(matches!(error, ModelError::Inconsistent(_)), "{error}");
+    }
     assert!(matches!(Model::from_json("{\"a\": 1}"), Err(ModelError::Format(_))));
     assert!(matches!(Model::from_json("PK\u{3}\u{4}"), Err(ModelError::Syntax(_))));
 }

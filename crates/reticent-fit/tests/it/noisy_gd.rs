@@ -1,6 +1,8 @@
 //! The method finds a signal, respects its parameters, and spends what it says.
 
 use reticent_core::ledger::Request;
+use reticent_core::query::Map;
+use reticent_core::schema::Schema;
 use reticent_core::units::MuSquared;
 use reticent_fit::model::Model;
 use reticent_fit::plan::PlanError;
@@ -43,6 +45,81 @@ fn a_usual_budget_keeps_most_of_the_accuracy() {
     }
 }
 
+/// The usual table under bounds so many times as wide, to both sides, and without logarithms.
+fn in_bounds(times: f64) -> Schema {
+    let [low, high] = [5.0 - 5.0 * times, 5.0 + 5.0 * times];
+    let bounds = format!("{{ bounds = [{low}, {high}], log = false }}");
+    let text = format!(
+        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\nx0 = {bounds}\nx1 = {bounds}\n\
+         k0 = {{ categories = [\"a\", \"b\", \"c\"] }}\n"
+    );
+    Schema::from_text(&text).expect("legal")
+}
+
+/// Without bins the accuracy is .55 or so with bounds a hundred times too wide.
+#[test]
+fn bounds_that_are_far_too_wide_cost_little() {
+    for times in [10.0, 100.0] {
+        let schema = in_bounds(times);
+        let engine = engine(&schema, ROWS);
+        for seed in 0..5 {
+            let (plan, model) = fit(&schema, &engine, &default(), 1.0, seed);
+            assert_eq!(plan.releases[2].purpose, "bins of numbers");
+            assert!(accuracy(&model, ROWS) > 0.80, "{times} {seed}: {}", accuracy(&model, ROWS));
+            // Both numbers lie within 0 and 10.
+            for one in &model.outputs[0].coefficients[..2] {
+                let [low, high] = one.range.expect("looked for");
+                assert!(low < 1.5 && high > 8.5, "{times} {seed}: {low} to {high}");
+                assert!(high - low < 7.0 * times, "{times} {seed}: {low} to {high}");
+            }
+        }
+    }
+}
+
+/// One row in a hundred has a number that is far out: it is read as the border of where the others lie.
+#[test]
+fn what_is_far_out_is_read_as_the_border() {
+    let schema = in_bounds(100.0);
+    let mut table = reticent_curator::table::CodedTable::empty(&schema);
+    for (place, ([x0, x1], category, class)) in rows(ROWS).into_iter().enumerate() {
+        let x0 = if place % 100 == 0 { 500.0 } else { x0 };
+        table.push(&[Cell::Number(x0), Cell::Number(x1), Cell::Category(category)], Label::Class(u16::from(class)));
+    }
+    let engine = reticent_curator::memory_engine::MemoryEngine::new(table);
+    for seed in 0..5 {
+        let (_, model) = fit(&schema, &engine, &default(), 3.0, seed);
+        let scores = [500.0, 60.0].map(|x0| score(&model, &([x0, 5.0], 2, true)));
+        assert!((scores[0] - scores[1]).abs() < 1e-9, "seed {seed}: {scores:?}");
+        assert!(accuracy(&model, ROWS) > 0.80, "seed {seed}: {}", accuracy(&model, ROWS));
+    }
+}
+
+/// What cannot be told from its noise is not bought.
+#[test]
+fn bins_are_asked_for_where_they_can_tell_something() {
+    let asked = |rows: u64, epsilon: f64, features: &str| {
+        let text = format!(
+            "[privacy]\n{ADD_REMOVE}\nrows = {rows}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\n{features}\n"
+        );
+        let plan = default().plan(&Schema::from_text(&text).expect("legal"), epsilon);
+        let map = plan.releases[2].shape.map();
+        assert!(matches!(map, Map::NumberBins { .. } | Map::Gradient { .. }), "{map:?}");
+        if let Map::NumberBins { bins, .. } = map { Some(*bins) } else { None }
+    };
+    let number = "x = { bounds = [0, 1] }";
+    assert_eq!(asked(100_000, 1.0, number), Some(256));
+    assert_eq!(asked(100_000, 1.0, "k = { categories = [\"a\", \"b\"] }"), None, "no numbers");
+    // mu is .2367; e = 1 / (rows mu sqrt(1/20)), and 8 (.15/e)² bins are told: 16 from rows = 178 on, 256 from 713 on.
+    for (rows, bins) in [(170, None), (190, Some(16)), (700, Some(128)), (730, Some(256))] {
+        assert_eq!(asked(rows, 1.0, number), bins, "{rows}");
+    }
+    // Many numbers pay for each other, and have only so many counts together.
+    let many: Vec<String> = (0..1500).map(|place| format!("x{place} = {{ bounds = [0, 1] }}")).collect();
+    assert_eq!(asked(1_000_000, 1.0, &many[..1000].join("\n")), Some(256));
+    assert_eq!(asked(1_000_000, 1.0, &many.join("\n")), Some(128));
+    assert_eq!(asked(4_000, 1.0, &many.join("\n")), None);
+}
+
 #[test]
 fn an_empty_table_gives_a_model_and_no_error() {
     let schema = schema(ADD_REMOVE);
@@ -68,7 +145,7 @@ fn a_fit_spends_at_most_its_claim_and_nearly_all_of_it() {
 fn a_unit_of_several_rows_pays_in_noise() {
     let single = schema("unit = \"row\"\nadjacency = \"add-remove\"\nrows = 1000000");
     let grouped = schema("unit = { column = \"id\", rows_max = 4 }\nadjacency = \"add-remove\"\nrows = 1000000");
-    let scale = |schema: &reticent_core::schema::Schema| {
+    let scale = |schema: &Schema| {
         let plan = default().with("passes", 100).plan(schema, 1.0);
         assert_eq!(plan.releases[3].purpose, "gradient");
         plan.releases[3].noise_scale.get() as f64
@@ -158,13 +235,11 @@ fn a_table_without_signal_gives_little_more_than_its_base_rate() {
 }
 
 /// Three classes in equal parts by `x`, or by nothing.
-fn three_classes(
-    is_by_nothing: bool,
-) -> (reticent_core::schema::Schema, reticent_curator::memory_engine::MemoryEngine) {
+fn three_classes(is_by_nothing: bool) -> (Schema, reticent_curator::memory_engine::MemoryEngine) {
     let text = format!(
         "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n[features]\nx = {{ bounds = [0, 3] }}\n"
     );
-    let schema = reticent_core::schema::Schema::from_text(&text).expect("legal");
+    let schema = Schema::from_text(&text).expect("legal");
     let mut table = reticent_curator::table::CodedTable::empty(&schema);
     for row in 0..6000u16 {
         let class = if is_by_nothing { row % 12 / 5 } else { row / 2000 };
