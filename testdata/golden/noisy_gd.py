@@ -41,11 +41,56 @@ shares = np.maximum(shares - shift, 0)
 mean, variance = np.array([*mean, *shares]), np.array([*variance, *(shares * (1 - shares))])
 
 kappa = np.clip(14 / signal, 0.003, 0.3)
-scale = np.array([*(0.5 / np.sqrt(variance[:2] + kappa / 16)), *(1 / np.sqrt(shares + kappa))]) * np.sqrt(0.2 + kappa)
-before = np.sum(scale**2 * variance)
-scale[2:] *= 3 ** (-1 / 8)
-scale *= np.sqrt(before / np.sum(scale**2 * variance))
-row_norm = np.sqrt(1 + np.sum(scale**2 * variance))
+
+
+def scale_of(variance):
+    scale = np.array([*(0.5 / np.sqrt(variance[:2] + kappa / 16)), *(1 / np.sqrt(shares + kappa))]) * np.sqrt(0.2 + kappa)
+    before = np.sum(scale**2 * variance)
+    scale[2:] *= 3 ** (-1 / 8)
+    scale *= np.sqrt(before / np.sum(scale**2 * variance))
+    return scale, np.sqrt(1 + np.sum(scale**2 * variance))
+
+
+scale, row_norm = scale_of(variance)
+
+# The same where both numbers were counted in 32 bins: the first lies in three of them, the second everywhere.
+bins, bin_noise = 32, 60.0
+counts = np.array([
+    [30.0, -45, 80, 1210, 2280, 1390, 40, -70, 55, *([20.0, -25] * 11), 15],
+    [150.0 + 10 * (place % 3) for place in range(bins)],
+])
+
+
+def range_of(counts):
+    for length in range(1, bins):
+        doubt = 2 * bin_noise * np.sqrt(length) / rows
+        if doubt > 0.3:
+            return None
+        held = [counts[first : first + length].sum() for first in range(bins - length + 1)]
+        first = int(np.argmax(held))
+        if held[first] >= (0.99 - doubt) * rows:
+            break
+    if 1.25 * length / bins >= 2 / 3:
+        return None
+    middle, half = (first + length / 2) / bins, length / bins / 2
+    ends = [np.clip([middle - times * half, middle + times * half], 0, 1) for times in (1.25, 1.25 + 15 * (0.01 + doubt))]
+    low, width = ends[0][0], ends[0][1] - ends[0][0]
+    inside = [place for place in range(bins) if (place + 1) / bins > low and place / bins < low + width]
+    at = (np.array(inside) + 0.5) / bins
+    mean = np.average(at, weights=counts[inside])
+    step_variance = (1 / bins) ** 2 / 12
+    alike = step_variance * np.sum(counts[inside] ** 2) / np.sum(counts[inside]) ** 2
+    square = np.average((at - mean) ** 2, weights=counts[inside]) + step_variance + alike
+    return low, width, (mean - low) / width, square / width**2, ends[1]
+
+
+low, width, mean_there, square_there, ends = range_of(counts[0])
+assert range_of(counts[1]) is None
+there = np.array([mean_there, *mean[1:]]), np.array([square_there, *variance[1:]])
+binned_scale, binned_row_norm = scale_of(there[1])
+binned_centre = [low + width * mean_there, *mean[1:]]
+binned_scale[0] /= width
+ranges = [[round(32767 * end) for end in ends], [0, 32767]]
 
 # Rates of two classes: two releases of the counts, pooled.
 first, second = np.array([3700.0, 1250.0]), np.array([3900.0, 1400.0])
@@ -131,6 +176,13 @@ print(
             "centre": [0.0, *mean.tolist()],
             "scale": [1.0, *scale.tolist()],
             "row_norm": row_norm,
+            "bins": bins,
+            "bin_noise": bin_noise,
+            "binned": counts.ravel().tolist(),
+            "binned_centre": [0.0, *binned_centre],
+            "binned_scale": [1.0, *binned_scale.tolist()],
+            "binned_row_norm": binned_row_norm,
+            "ranges": ranges,
             "counts": [first.tolist(), second.tolist()],
             "count_noise": [90.0, 180.0],
             "counted": counted,

@@ -6,6 +6,7 @@
 mod adult;
 mod bank;
 mod bike;
+mod bounds;
 mod california;
 mod case;
 mod covertype;
@@ -64,6 +65,8 @@ enum Study {
     Adult,
     /// UCI Bank Marketing, all rows
     Bank,
+    /// The same with bounds of numbers 10, 100 and 1000 times as wide as they need be
+    Bounds,
     /// Every method for two classes on Adult, at one budget
     Methods,
     /// KDD Cup 1999, 70,000 rows: attack or not (needs --data)
@@ -98,6 +101,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
     match arguments.study {
         Study::Adult => adult::run(&mut runner),
         Study::Bank => bank::run(&mut runner),
+        Study::Bounds => bounds::run(&mut runner),
         Study::Methods => methods::run(&mut runner),
         Study::Kdd => kdd::run(&mut runner),
         Study::Covertype => covertype::run(&mut runner),

@@ -441,6 +441,22 @@ mod tests {
         assert_close(&scaled.centre, &numbers(&golden, "centre"));
         assert_close(&scaled.scale, &numbers(&golden, "scale"));
         assert_close(&[scaled.row_norm], &[number("row_norm")]);
+        let binned = BinnedNumbers {
+            counts: numbers(&golden, "binned"),
+            bins: number("bins") as usize,
+            noise: number("bin_noise"),
+        };
+        let found = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), Some(&binned));
+        let in_ranges = found.scaled(&coding, signal);
+        assert_close(&in_ranges.centre, &numbers(&golden, "binned_centre"));
+        assert_close(&in_ranges.scale, &numbers(&golden, "binned_scale"));
+        assert_close(&[in_ranges.row_norm], &[number("binned_row_norm")]);
+        let encoding = found.encoding(&coding, &in_ranges);
+        for (range, ends) in
+            encoding.ranges().expect("looked for").iter().zip(golden["ranges"].as_array().expect("two"))
+        {
+            assert_eq!(serde_json::json!([range.low, range.high]), *ends);
+        }
         assert_close(&[2, 3].map(|classes| descent_time(classes, signal, scaled.row_norm)), &numbers(&golden, "times"));
         for case in golden["strides"].as_array().expect("a list") {
             let [time, passes, step, momentum] = [0, 1, 2, 3].map(|place| case[place].as_f64().expect("a number"));

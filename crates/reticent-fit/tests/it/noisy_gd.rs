@@ -113,11 +113,11 @@ fn bins_are_asked_for_where_they_can_tell_something() {
     for (rows, bins) in [(170, None), (190, Some(16)), (700, Some(128)), (730, Some(256))] {
         assert_eq!(asked(rows, 1.0, number), bins, "{rows}");
     }
-    // Many numbers pay for each other, and have only so many counts together.
-    let many: Vec<String> = (0..1500).map(|place| format!("x{place} = {{ bounds = [0, 1] }}")).collect();
-    assert_eq!(asked(1_000_000, 1.0, &many[..1000].join("\n")), Some(256));
-    assert_eq!(asked(1_000_000, 1.0, &many.join("\n")), Some(128));
-    assert_eq!(asked(4_000, 1.0, &many.join("\n")), None);
+    // Many numbers pay for each other.
+    let many: Vec<String> = (0..101).map(|place| format!("x{place} = {{ bounds = [0, 1] }}")).collect();
+    assert_eq!(asked(1_000_000, 1.0, &many[..100].join("\n")), Some(256));
+    assert_eq!(asked(4_000, 1.0, &many[..100].join("\n")), Some(64));
+    assert_eq!(asked(1_000_000, 1.0, &many.join("\n")), None, "more than a hundred");
 }
 
 #[test]

@@ -8,8 +8,9 @@ use reticent_core::units::MuSquared;
 
 /// Fewest bins that are worth asking for.
 const BINS_MIN: u32 = 16;
-/// Counts of all numbers together, at most: so many, that sums of them stay small beside a table.
-const COUNTS_MAX: u64 = 1 << 18;
+/// Most numbers whose bins are asked for. Hundreds are mostly of one kind, as pixels are, and share their bounds: those that vary little
+/// then say little, and should not be scaled up to the others.
+const NUMBERS_MAX: u32 = 100;
 /// A run of bins is believed when its noise is at most this share of the rows: half of what [`reticent_math::range_search`] asks.
 const NOISE_MAX: f64 = 0.15;
 /// The run that must be found: an eighth of the bounds. Narrower ones are found, too, and wider ones may be missed.
@@ -19,16 +20,18 @@ const RUNS: f64 = 8.0;
 /// ```text
 ///   2 e sqrt(bins / 8) <= 3/10 rows,      e = sensitivity / sqrt(share)
 /// ```
-/// None without numbers, or where that is fewer than 16.
+/// None where that is fewer than 16, without numbers, or with more than 100 of them.
 pub(super) fn bins_that_tell(coding: &Coding, schema: &Schema, share: MuSquared, relation: &Relation) -> Option<Map> {
     // What one row moves is the same with few bins and with many.
     let shape = QueryShape::of_schema(Map::number_bins(coding, NUMBER_BINS.0), schema).ok()?;
     let sensitivity = (shape.sensitivity(relation)?.get() as f64).sqrt() / COUNT_STEP as f64;
     let noise = sensitivity / share.mu_up() / super::expected_rows(schema);
     let told = RUNS * (NOISE_MAX / noise).powi(2);
-    let numbers = u64::from(shape.coordinates() / NUMBER_BINS.0);
+    if shape.coordinates() / NUMBER_BINS.0 > NUMBERS_MAX {
+        return None;
+    }
     let mut bins = NUMBER_BINS.1;
-    while f64::from(bins) > told || u64::from(bins) * numbers > COUNTS_MAX {
+    while f64::from(bins) > told {
         bins /= 2;
         if bins < BINS_MIN {
             return None;

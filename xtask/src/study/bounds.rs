@@ -1,0 +1,54 @@
+//! UCI Bank Marketing under bounds that are wider than they need be, to both sides.
+
+use super::case::cases;
+use super::report;
+use super::runner::Runner;
+use super::table::{Table, Target};
+
+/// How many times as wide as in the example's schema.
+const TIMES: [f64; 4] = [1.0, 10.0, 100.0, 1000.0];
+
+pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
+    let table = Table::example("bank")?;
+    let adjacencies = runner.adjacencies(&["add-remove"]);
+    for seed in 0..runner.splits(10) {
+        let split = table.split(runner, seed, Target::Class)?;
+        for times in TIMES {
+            let name = format!("bank, bounds {times} times as wide");
+            let all = cases(&name, &["noisy-gd"], &adjacencies, &runner.epsilons(&[0.1, 1.0]), table.delta());
+            runner.compare(&all, &widened(&table.schema, times)?, &split, seed)?;
+        }
+    }
+    report::table(runner, report::CLASSES);
+    Ok(())
+}
+
+/// The schema with all bounds so many times as wide, around the same middles.
+fn widened(schema: &str, times: f64) -> Result<String, String> {
+    let (mut text, mut rest) = (String::new(), schema);
+    while let Some((before, after)) = rest.split_once("bounds = [") {
+        let (ends, behind) = after.split_once(']').ok_or("bounds without an end")?;
+        let ends: Result<Vec<f64>, _> = ends.split(',').map(|end| end.trim().parse()).collect();
+        let [low, high] = ends.map_err(|error| format!("bounds: {error}"))?[..] else {
+            return Err("bounds that are not two numbers".to_owned());
+        };
+        let more = (times - 1.0) / 2.0 * (high - low);
+        text.push_str(&format!("{before}bounds = [{}, {}]", low - more, high + more));
+        rest = behind;
+    }
+    Ok(text + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::widened;
+
+    #[test]
+    fn bounds_are_widened_and_nothing_else() {
+        let schema = "a = { bounds = [0, 10] }\nk = { categories = [\"x\"] }\nb = { bounds = [-1, 1], log = false }\n";
+        let expected =
+            "a = { bounds = [-10, 20] }\nk = { categories = [\"x\"] }\nb = { bounds = [-3, 3], log = false }\n";
+        assert_eq!(widened(schema, 3.0).as_deref(), Ok(expected));
+        assert!(widened("a = { bounds = [0, x] }", 3.0).is_err());
+    }
+}
