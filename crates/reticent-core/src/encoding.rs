@@ -31,7 +31,8 @@ pub enum NormRule {
     OwnNorm,
 }
 
-/// The public map from codes to a lattice row: numbers are brought into their range, `x_j = scale_j (value_j - centre_j)`, then the norm rule, then truncation.
+/// The public map from codes to a lattice row: numbers are brought into their range; `x_j = scale_j (value_j - centre_j)`; then the norm
+/// rule, then truncation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     coding: Coding,
@@ -40,7 +41,7 @@ pub struct Encoding {
     norm: NormRule,
     layout: CompactLayout,
     is_coarse: bool,
-    /// One a slot.
+    /// One a slot: all codes where nobody looked for ranges.
     ranges: Vec<CodeRange>,
     has_ranges: bool,
 }

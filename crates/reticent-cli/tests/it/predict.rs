@@ -12,9 +12,15 @@ const PREDICT: &str = "predict --model model.json --data table.csv --out scored.
 
 /// Probability of `yes` for each row, from the numbers in the model file.
 pub(crate) fn by_hand(model: &serde_json::Value, table: &Table) -> Vec<f64> {
-    let coefficient = |column: &str| {
+    let entry = |column: &str| {
         let all = model["outputs"][0]["coefficients"].as_array().expect("a list");
-        number(&all.iter().find(|one| one["column"] == column).expect("the column")["coefficient"])
+        all.iter().find(|one| one["column"] == column).expect("the column")
+    };
+    let coefficient = |column: &str| number(&entry(column)["coefficient"]);
+    // Within the range of the column.
+    let product = |column: &str, value: f64| {
+        let [low, high] = [0, 1].map(|end| number(&entry(column)["range"][end]));
+        coefficient(column) * value.max(low).min(high)
     };
     let score = |row: &[String; 6]| {
         let (age, dose): (f64, f64) = (row[AGE].parse().expect("a number"), row[DOSE].parse().expect("a number"));
@@ -24,9 +30,9 @@ pub(crate) fn by_hand(model: &serde_json::Value, table: &Table) -> Vec<f64> {
             _ => coefficient("ward=other"),
         };
         number(&model["outputs"][0]["intercept"])
-            + coefficient("age") * age
-            + coefficient("dose") * dose
-            + coefficient("symlog(dose)") * (1.0 + dose).ln()
+            + product("age", age)
+            + product("dose", dose)
+            + product("symlog(dose)", (1.0 + dose).ln())
             + ward
     };
     table.0.iter().map(|row| 1.0 / (1.0 + (-score(row)).exp())).collect()
@@ -62,6 +68,31 @@ fn predictions_are_those_of_the_coefficients() {
     }
     let positive = expected.iter().filter(|probability| **probability > 0.5).count();
     assert!((50..350).contains(&positive), "the model must not say the same of all: {positive}");
+}
+
+#[test]
+fn values_beyond_a_range_count_as_its_border() {
+    let folder = Folder::new();
+    let table = Table::usual();
+    folder.write("table.csv", table.csv());
+    let mut model = json(MODEL);
+    for (column, range) in [(0, [40.0, 50.0]), (1, [0.0, 1000.0]), (2, [1.0, 2.0])] {
+        model["outputs"][0]["coefficients"][column]["range"] = serde_json::json!(range);
+    }
+    folder.write("model.json", model.to_string());
+    folder.succeed(PREDICT);
+    let expected = by_hand(&model, &table);
+    let without = by_hand(&json(MODEL), &table);
+    assert!(expected.iter().zip(&without).any(|(one, other)| (one - other).abs() > 0.1), "ranges that matter");
+    for ((_, probability), expected) in scored(&folder, "scored.csv").iter().zip(&expected) {
+        assert!((probability - expected).abs() < 1e-12, "{probability} {expected}");
+    }
+    // The figures that are bought read the rows in the same ranges: nearly exact at this price.
+    let [public, bought] = ["--public", "--epsilon 1000 --delta 1e-6"].map(|how| {
+        let figures = json(&folder.succeed(&format!("evaluate --model model.json --data table.csv {how} --json")));
+        number(&figures["log_loss"])
+    });
+    assert!((bought - public).abs() < 0.01, "{bought} {public}");
 }
 
 #[test]

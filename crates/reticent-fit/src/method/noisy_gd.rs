@@ -44,8 +44,8 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
 
-/// `mu²` is shared out in so many parts; class counts, marginals, bins of numbers and signal check get [`SIDE_PARTS`] of them each, the check of more
-/// than two classes half as many: what it measures is larger.
+/// `mu²` is shared out in so many parts; class counts, marginals, bins of numbers and signal check get [`SIDE_PARTS`] of them each, the
+/// check of more than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const SIDE_PARTS: u32 = 20;
 /// Parts on top for the counts and for the check, where little signal is expected: see [`weakness`].

@@ -1,4 +1,5 @@
-//! What released class counts, marginals and bins say: number of rows, base rates, and a range, a centre and a scale for every column.
+//! What released class counts, marginals and bins say: number of rows, base rates, and a range, a centre and a scale for every
+//! column.
 //!
 //! Every estimate is drawn toward a prior by `W(a) = a² / (a² + e²)`, with `a` the prior's standard deviation and `e` that of
 //! the noise: a released value that is all noise says nothing.
