@@ -279,7 +279,7 @@ fn add_number_bins(bins: u32, coding: &Coding, codes: &[u16], labels: &[CodedLab
     let numbers = coding.slot_kinds().enumerate().filter(|(_, kind)| matches!(kind, SlotKind::Numeric));
     let places: Vec<(usize, usize)> =
         numbers.zip(0..).map(|((slot, _), number)| (slot, number * bins as usize)).collect();
-    let rows = codes.chunks_exact(coding.codes().max(1)).zip(labels);
+    let rows = codes.chunks_exact(coding.codes()).zip(labels);
     for (codes, _) in rows.filter(|(_, label)| **label != UNUSABLE_LABEL) {
         for (slot, first) in &places {
             totals[first + number_bin(codes[*slot], bins)] += COUNT_STEP;

@@ -1,6 +1,6 @@
 //! A fitted model: coefficients in the user's units, with the certificate of what they reveal.
 
-use reticent_core::coding::{CODE_MAX, Coding, Column, SlotKind, symlog};
+use reticent_core::coding::{CODE_MAX, Coding, Column, SlotMap, symlog};
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::hex::hex;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
@@ -156,7 +156,7 @@ impl Model {
         let task = Task::of(schema);
         let (offset, unit) = target_scale(schema);
         let maps = column_maps(schema, encoding);
-        let ranges = column_ranges(schema, encoding);
+        let ranges = column_ranges(encoding);
         let classes = class_names(schema);
         let output = |(index, weights): (usize, &[f64])| {
             // Covariance of the output's own weights.
@@ -244,9 +244,9 @@ impl Model {
         let (mut centre, mut scale) = (vec![0.0; columns], vec![1.0; columns]);
         let mut ranges = vec![CodeRange::BOUNDS; coding.slots()];
         let bound = Encoding::largest_norm(&coding, &centre, &scale);
-        for (slot, column, [low, high]) in numeric_slots(&self.schema, &coding) {
+        for NumericSlot { slot, column, low, span } in numeric_slots(&coding) {
             let Some(range) = self.outputs[0].coefficients[column - 1].range else { continue };
-            let codes = range.map(|end| ((end - low) / (high - low) * f64::from(CODE_MAX)).round() as u16);
+            let codes = range.map(|end| ((end - low) / span * f64::from(CODE_MAX)).round() as u16);
             let [low, high] = codes.map(|code| code.min(CODE_MAX));
             let high = high.max(low);
             ranges[slot] = CodeRange { low, high };
@@ -339,8 +339,8 @@ impl Model {
         if !outputs.iter().all(finite) {
             return contradiction("a coefficient is not a finite number");
         }
-        let numeric = numeric_slots(&schema, &coding);
-        let is_numeric = |column: usize| numeric.iter().any(|(_, numeric, _)| *numeric == column);
+        let numeric = numeric_slots(&coding);
+        let is_numeric = |column: usize| numeric.iter().any(|slot| slot.column == column);
         for (place, one) in outputs[0].coefficients.iter().enumerate() {
             let is_range = |[low, high]: [f64; 2]| low.is_finite() && high.is_finite() && low <= high;
             if one.range.is_some_and(|range| !is_range(range) || !is_numeric(place + 1)) {
@@ -397,21 +397,25 @@ fn column_maps(schema: &Schema, encoding: &Encoding) -> Vec<ColumnMap> {
     encoding.coding().columns().iter().zip(shapes).map(map).collect()
 }
 
-/// The numeric slots of a coding, in order: place of the slot, place of its column, and the column's bounds.
-fn numeric_slots(schema: &Schema, coding: &Coding) -> Vec<(usize, usize, [f64; 2])> {
+/// A slot of numbers, and the bounds of its column in the column's own scale.
+struct NumericSlot {
+    slot: usize,
+    column: usize,
+    low: f64,
+    span: f64,
+}
+
+/// The numeric slots of a coding, in order.
+fn numeric_slots(coding: &Coding) -> Vec<NumericSlot> {
     let mut slots = Vec::new();
-    let mut place = 1;
-    for (slot, kind) in coding.slot_kinds().enumerate() {
-        match (kind, &coding.columns()[place]) {
-            (SlotKind::Numeric, column @ (Column::Linear { feature } | Column::SymLog { feature })) => {
-                let (low, high) = transformed_bounds(schema, *feature, column);
-                slots.push((slot, place, [low, high]));
-                place += 1;
+    let mut column = 1;
+    for (slot, map) in coding.slot_maps().enumerate() {
+        match map {
+            SlotMap::Linear { low, span, .. } | SlotMap::SymLog { low, span, .. } => {
+                slots.push(NumericSlot { slot, column, low, span });
+                column += 1;
             }
-            (SlotKind::Numeric, Column::Intercept | Column::Category { .. }) => {
-                unreachable!("a slot of numbers has a numeric column")
-            }
-            (SlotKind::Categories(categories), _) => place += categories,
+            SlotMap::Category { categories, .. } => column += categories,
         }
     }
     slots
@@ -419,12 +423,12 @@ fn numeric_slots(schema: &Schema, coding: &Coding) -> Vec<(usize, usize, [f64; 2
 
 /// What each numeric column is read within, in its units, where ranges were looked for. Whether one was found decides nothing here: the
 /// form of a model file is public before anything is released.
-fn column_ranges(schema: &Schema, encoding: &Encoding) -> Vec<Option<[f64; 2]>> {
+fn column_ranges(encoding: &Encoding) -> Vec<Option<[f64; 2]>> {
     let coding = encoding.coding();
     let mut columns = vec![None; coding.columns().len()];
     let Some(ranges) = encoding.ranges() else { return columns };
-    for (slot, column, [low, high]) in numeric_slots(schema, coding) {
-        let value = |code: u16| low + f64::from(code) / f64::from(CODE_MAX) * (high - low);
+    for NumericSlot { slot, column, low, span } in numeric_slots(coding) {
+        let value = |code: u16| low + f64::from(code) / f64::from(CODE_MAX) * span;
         columns[column] = Some([value(ranges[slot].low), value(ranges[slot].high)]);
     }
     columns

@@ -117,8 +117,8 @@ pub struct Statistic<'a> {
 /// What is believed about the weights before the release: public.
 ///
 /// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`, itself log-normal about
-/// the scale at which all effects together make a score of standard deviation 1.5, for numbers 0.3 (a third of it around a start); the mean score over
-/// the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
+/// the scale at which all effects together make a score of standard deviation 1.5, for numbers 0.3 (a third of it around a start); the
+/// mean score over the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
 #[derive(Clone, Debug)]
 pub struct Prior {
     spread_square: Vec<f64>,

@@ -218,10 +218,8 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let counts = once("class counts", Map::ClassCount { classes: checked.classes }, SIDE_PARTS, WEAK_PARTS.0)?;
     let marginals = once("marginals", checked.marginals_map(), SIDE_PARTS, 0.0)?;
     let bins_share = claim.mu_squared.fraction_down(SIDE_PARTS, PARTS);
-    let bins = match bins_that_tell(&checked.coding, schema, bins_share, &claim.relation) {
-        Some(map) => Some(once("bins of numbers", map, SIDE_PARTS, 0.0)?),
-        None => None,
-    };
+    let bins = bins_that_tell(&checked.coding, schema, bins_share, &claim.relation);
+    let bins = bins.map(|map| once("bins of numbers", map, SIDE_PARTS, 0.0)).transpose()?;
     let check = once("signal check", check, check_parts, WEAK_PARTS.1)?;
     let gradients =
         plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.passes, left, &claim.relation)?;
