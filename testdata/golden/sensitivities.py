@@ -35,7 +35,7 @@ def gram_l1(columns, diagonal, off_diagonal, cross, square):
 
 
 def marginals(classes, categorical, numeric):
-    cell = COUNT**2 if classes else COUNT**2 // 4
+    cell = COUNT**2 if classes else 9 * COUNT**2
     leaves = (COUNT**2 if classes else COUNT**2 + cell) + COUNT**2 * categorical + COUNT**2 * numeric // 2
     moved = 2 * (cell + COUNT**2 * categorical) + floor(Fraction(13, 10) * COUNT**2) * numeric
     return [leaves, max(leaves, moved), max(leaves, 2 * cell)]

@@ -67,6 +67,8 @@ enum Study {
     Bank,
     /// The same with bounds of numbers 10, 100 and 1000 times as wide as they need be
     Bounds,
+    /// California housing and bike sharing, the same with all bounds 10, 100 and 1000 times as wide (needs --data)
+    LinearBounds,
     /// Every method for two classes on Adult, at one budget
     Methods,
     /// KDD Cup 1999, 70,000 rows: attack or not (needs --data)
@@ -101,7 +103,8 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
     match arguments.study {
         Study::Adult => adult::run(&mut runner),
         Study::Bank => bank::run(&mut runner),
-        Study::Bounds => bounds::run(&mut runner),
+        Study::Bounds => bounds::classes(&mut runner),
+        Study::LinearBounds => bounds::numbers(&mut runner),
         Study::Methods => methods::run(&mut runner),
         Study::Kdd => kdd::run(&mut runner),
         Study::Covertype => covertype::run(&mut runner),

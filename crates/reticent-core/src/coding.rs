@@ -345,6 +345,14 @@ pub enum Column {
     },
 }
 
+impl Column {
+    /// Whether it is that of a numeric feature.
+    #[must_use]
+    pub const fn is_number(&self) -> bool {
+        matches!(self, Self::Linear { .. } | Self::SymLog { .. })
+    }
+}
+
 /// `sign(x) ln(1 + |x|)`: a logarithm that is defined everywhere.
 #[must_use]
 pub fn symlog(x: f64) -> f64 {

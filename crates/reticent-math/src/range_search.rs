@@ -10,6 +10,10 @@ const WORTH_WHILE: f64 = 2.0 / 3.0;
 /// which is about this times the columns over `n mu`; and at most 2 %.
 const SPARED: (f64, f64) = (0.5, 0.02);
 
+/// Noise of a bin is taken to be at least this share of the rows.
+const NOISE_MIN: f64 = 1e-6;
+/// Chance that a row is in the part where rows are likely.
+const LIKELY: f64 = 0.95;
 /// Share of the rows whose feature may lie beyond its range: what is far out is then read as the border, and one long tail does not
 /// decide how all others are scaled.
 const SPARED_OF_FEATURE: f64 = 0.01;
@@ -25,6 +29,23 @@ pub struct BinCounts<'a> {
     pub rows: f64,
     /// Noise of their number; 0 where it is public.
     pub rows_noise: f64,
+}
+
+impl BinCounts<'_> {
+    /// Share of the rows that noise may hide in so many bins: two standard deviations.
+    fn doubt(&self, length: usize) -> f64 {
+        2.0 * (length as f64 * self.noise.powi(2) + self.rows_noise.powi(2)).sqrt() / self.rows
+    }
+}
+
+/// What a search for a feature's range is content with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RangeRule {
+    /// Share of a run's doubt by which it may fall short of the rows: with 1 the run is as narrow as noise could make it seem wide, with 0
+    /// as wide as it seems.
+    pub doubt_share: f64,
+    /// The part that rows are in is less than this share of the bounds.
+    pub narrower_than: f64,
 }
 
 /// A part of the bounds, where these are `-1` and `1`. It may pass them at one end.
@@ -58,12 +79,58 @@ pub fn spared(columns: usize, signal: f64) -> f64 {
 ///   run:     sum of its bins >= (1 - spared) rows - 2 e,    e² = length · noise² + rows_noise²,    2 e <= 3/10 rows
 ///   window:  1.25 + 15 (spared + 2 e / rows) times as wide, around the same middle, moved into the bounds
 /// ```
-/// `spared` is the share of rows that may be brought to the window's border. All of the bounds where no window is narrower than two
-/// thirds of them.
+/// `spared` is the share of rows that may be brought to the window's border. Where noise hides every run, the part where the rows are likely:
+/// see [`likely_part`]. All of the bounds where no window is narrower than two thirds of them.
 #[must_use]
 pub fn find_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
-    let part = shortest_run(counts, spared).map(|run| run.part(MARGIN.0 + MARGIN.1 * (spared + run.doubt)));
-    part.filter(|part| part.half < WORTH_WHILE).unwrap_or(BoundsPart::BOUNDS)
+    let part = match shortest_run(counts, spared, 1.0) {
+        Search::Found(run) => run.part(MARGIN.0 + MARGIN.1 * (spared + run.doubt)),
+        Search::Hidden => likely_part(counts, spared),
+        Search::AllBounds => BoundsPart::BOUNDS,
+    };
+    if part.half < WORTH_WHILE { part } else { BoundsPart::BOUNDS }
+}
+
+/// Where rows are likely, if the bounds may be far too wide and noise hides how far:
+/// ```text
+///   model:      n rows spread evenly over L neighbouring bins out of B; half a chance of L = B, else L has a chance of 1/L, and each
+///               place the same
+///   likelihood: exp((n/L) (held - n/2) / noise²), with what the L bins hold
+///   part:       5/4 of the shortest run of bins where a row is with a chance of 19/20, if it seems to hold (1 - spared) n - 2 e
+/// ```
+/// Under noise alone the expected likelihood of every run is 1, so that a wrong one is believed no more often than its chance says.
+fn likely_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
+    let bins = counts.bins.len();
+    let up_to = running_sums(counts.bins);
+    let noise = counts.noise.max(NOISE_MIN * counts.rows);
+    let harmonic: f64 = (1..=bins).map(|length| 1.0 / length as f64).sum();
+    let log_chance = |length: usize| -> f64 {
+        let of_length = 0.5 / (length as f64 * harmonic) + if length == bins { 0.5 } else { 0.0 };
+        (of_length / (bins - length + 1) as f64).ln()
+    };
+    let runs = || (1..=bins).flat_map(move |length| (0..=bins - length).map(move |first| (first, length)));
+    let log_weight = |(first, length): (usize, usize)| {
+        let held = up_to[first + length] - up_to[first];
+        let dense = counts.rows / length as f64;
+        log_chance(length) + dense * (held - counts.rows / 2.0) / noise.powi(2)
+    };
+    let largest = runs().map(log_weight).fold(f64::NEG_INFINITY, f64::max);
+    // Of each run its chance a bin, added at its first bin and taken away behind its last.
+    let mut steps = vec![0.0; bins + 1];
+    for (first, length) in runs() {
+        let share = (log_weight((first, length)) - largest).exp() / length as f64;
+        steps[first] += share;
+        steps[first + length] -= share;
+    }
+    let chances: Vec<f64> = running_sums(&steps)[1..=bins].to_vec();
+    let chances = running_sums(&chances);
+    let wanted = LIKELY * chances[bins];
+    let holds = |length: &usize| chances.windows(length + 1).any(|run| run[*length] - run[0] >= wanted);
+    let length = (1..bins).find(holds).unwrap_or(bins);
+    let chance = |first: &usize| chances[first + length] - chances[*first];
+    let first = (0..=bins - length).max_by(|one, other| chance(one).total_cmp(&chance(other))).expect("a run");
+    let run = Run { first, length, bins, doubt: counts.doubt(length) };
+    if run.holds(&up_to, counts.rows, spared + run.doubt) { run.part(MARGIN.0) } else { BoundsPart::BOUNDS }
 }
 
 /// Where a feature lies and how it is spread there, in shares of its bounds: 0 is the low bound, 1 the high one.
@@ -81,10 +148,10 @@ pub struct FoundRange {
     pub mean_noise: f64,
 }
 
-/// Where a feature lies, as [`find_part`] finds a target with 1 % of the rows spared; none where nearly all of its bounds are needed, or
-/// counts are too noisy to tell.
+/// Where a feature lies; none where more of its bounds is needed than the rule asks for, or counts are too noisy to tell.
 /// ```text
-///   part:       5/4 of the run, narrower than 2/3 of the bounds;    range:  as find_part has it, within the bounds
+///   run:        sum of its bins >= .99 rows - doubt_share 2 e,    2 e <= 3/10 rows
+///   part:       5/4 of the run;    range:  as find_part has it, within the bounds
 ///   m, v:       mean and variance of the middles x of the part's bins, by their counts c
 ///   u² = s² sum c² / (sum c)²,  s² = step²/12:    where in their bins the rows are, the same for all rows of a bin
 ///   variance:   v + s² + u²;    mean_noise:  (u² + bins noise² / (12 rows²))^(1/2)
@@ -92,10 +159,10 @@ pub struct FoundRange {
 /// Nothing far out is in the mean and the variance, or it would be the noise of empty bins that is. Rows that are all in one bin may all
 /// be at its border: without `u²` their distance from its middle would count as much as a number that varies.
 #[must_use]
-pub fn find_range(counts: &BinCounts<'_>) -> Option<FoundRange> {
-    let run = shortest_run(counts, SPARED_OF_FEATURE)?;
+pub fn find_range(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {
+    let Search::Found(run) = shortest_run(counts, SPARED_OF_FEATURE, rule.doubt_share) else { return None };
     let part = run.part(MARGIN.0);
-    if part.half >= WORTH_WHILE {
+    if part.half >= rule.narrower_than {
         return None;
     }
     let [low, high] = part.ends();
@@ -127,6 +194,11 @@ struct Run {
 }
 
 impl Run {
+    /// Whether it seems to hold all rows but such a share, by the running sums of the bins.
+    fn holds(&self, up_to: &[f64], rows: f64, spared: f64) -> bool {
+        up_to[self.first + self.length] - up_to[self.first] >= (1.0 - spared) * rows
+    }
+
     /// So many times as wide, around the same middle.
     fn part(&self, times: f64) -> BoundsPart {
         let bins = self.bins as f64;
@@ -135,25 +207,40 @@ impl Run {
     }
 }
 
-/// The shortest run that holds all rows but those that are spared, as far as can be told: see [`find_part`].
-fn shortest_run(counts: &BinCounts<'_>, spared: f64) -> Option<Run> {
-    let mut up_to = vec![0.0];
-    for count in counts.bins {
-        up_to.push(up_to[up_to.len() - 1] + count);
-    }
+/// What came of a search.
+enum Search {
+    Found(Run),
+    /// No shorter run holds the rows.
+    AllBounds,
+    /// Noise hides what longer runs hold.
+    Hidden,
+}
+
+/// The shortest run that holds all rows but those that are spared and a share of what noise may hide: see [`find_part`].
+fn shortest_run(counts: &BinCounts<'_>, spared: f64, doubt_share: f64) -> Search {
+    let up_to = running_sums(counts.bins);
     for length in 1..counts.bins.len() {
-        let noise = (length as f64 * counts.noise.powi(2) + counts.rows_noise.powi(2)).sqrt();
-        let doubt = 2.0 * noise / counts.rows;
+        let doubt = counts.doubt(length);
         if doubt > LARGEST_DOUBT {
-            break;
+            return Search::Hidden;
         }
         let runs = up_to.windows(length + 1).map(|run| run[length] - run[0]);
-        let (first, held) = runs.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other)).expect("a run");
-        if held >= (1.0 - spared - doubt) * counts.rows {
-            return Some(Run { first, length, bins: counts.bins.len(), doubt });
+        let (first, _) = runs.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other)).expect("a run");
+        let run = Run { first, length, bins: counts.bins.len(), doubt };
+        if run.holds(&up_to, counts.rows, spared + doubt_share * doubt) {
+            return Search::Found(run);
         }
     }
-    None
+    Search::AllBounds
+}
+
+/// Sums of the first none, one, two and so on.
+fn running_sums(values: &[f64]) -> Vec<f64> {
+    let sums = values.iter().scan(0.0, |sum, value| {
+        *sum += value;
+        Some(*sum)
+    });
+    std::iter::once(0.0).chain(sums).collect()
 }
 
 /// The part of their bounds in which the labels of so many public rows lie, found in noisy counts of them, for a product with a matrix of
@@ -210,20 +297,39 @@ mod tests {
     }
 
     #[test]
-    fn doubt_widens_and_then_forbids() {
+    fn doubt_widens() {
         let clear = bins(100, &[1.0]);
         let widened = half(&clear, 50.0, 0.0);
         assert!((widened - 2.75 / 256.0).abs() < 1e-9, "{widened}");
-        assert_eq!(found(&clear, 251.0, 0.0), BoundsPart::BOUNDS);
-        assert_eq!(
-            find_part(&BinCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0),
-            BoundsPart::BOUNDS
-        );
+    }
+
+    /// Reference values by `testdata/golden/likely_part.py`: few bins among many, two places, and all of the bounds.
+    #[test]
+    fn where_noise_hides_every_run_the_likely_part_is_taken() {
+        let golden = include_str!("../../../testdata/golden/likely_part.json");
+        let golden: Vec<serde_json::Value> = serde_json::from_str(golden).expect("JSON");
+        let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+        for case in &golden {
+            let bins: Vec<f64> = case["bins"].as_array().expect("a list").iter().map(number).collect();
+            let rows = number(&case["rows"]);
+            let counts = BinCounts { bins: &bins, noise: number(&case["noise"]), rows, rows_noise: 0.0 };
+            let part = find_part(&counts, number(&case["spared"]));
+            let [centre, half] = [0, 1].map(|place| number(&case["part"][place]));
+            assert!(
+                (part.centre - centre).abs() < 1e-12 && (part.half - half).abs() < 1e-12,
+                "{part:?} {centre} {half}"
+            );
+        }
+        // Where only the number of rows is doubtful, a clear bin is.
+        let clear = bins(100, &[1.0]);
+        let part = find_part(&BinCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0);
+        assert!((part.half - 1.25 / 256.0).abs() < 1e-12, "{part:?}");
     }
 
     #[test]
     fn a_feature_has_its_moments_in_the_part_where_most_rows_are() {
-        let found = |bins: &[f64], noise| find_range(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 });
+        let rule = RangeRule { doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+        let found = |bins: &[f64], noise| find_range(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, rule);
         // Half of the rows in each of two of 256 bins, one in a thousand far away.
         let mut counts = bins(64, &[0.5, 0.5]);
         counts[250] = 1.0;
@@ -248,6 +354,20 @@ mod tests {
         assert_eq!(found(&bins(0, &[1.0 / 256.0; 256]), 0.1), None, "all of the bounds");
         assert_eq!(found(&bins(0, &[1.0 / 140.0; 140]), 0.1), None, "more than half of them, and a quarter");
         assert!(found(&bins(0, &[1.0 / 130.0; 130]), 0.1).is_some());
+    }
+
+    #[test]
+    fn a_rule_without_doubt_takes_rows_out_of_reach_for_rows() {
+        let mut counts = bins(64, &[0.5, 0.45]);
+        counts[80] = 50.0;
+        let found = |doubt_share, narrower_than| {
+            let counts = BinCounts { bins: &counts, noise: 20.0, rows: 1000.0, rows_noise: 0.0 };
+            find_range(&counts, RangeRule { doubt_share, narrower_than })
+        };
+        let width = |found: Option<FoundRange>| found.expect("narrow").part[1] * 256.0 / MARGIN.0;
+        assert!((width(found(1.0, 0.35)) - 2.0).abs() < 1e-9, "5 % of the rows could be noise");
+        assert!((width(found(0.0, 0.35)) - 17.0).abs() < 1e-9);
+        assert_eq!(found(0.0, 0.05), None, "1.25 · 17 of 256 bins");
     }
 
     #[test]

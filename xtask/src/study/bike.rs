@@ -8,6 +8,11 @@ use super::table::Table;
 const BOUNDS: [u32; 17] = [1, 10, 20, 2, 1, 10, 20, 1, 5, 1, 5, 1, 1, 1, 1, 500, 999];
 
 pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
+    let table = table(runner)?;
+    over_splits(runner, "bike", &table)
+}
+
+pub(super) fn table(runner: &Runner<'_>) -> Result<Table, String> {
     let text = runner.data.text("uci_regression/bike.csv.gz")?;
     let mut schema = String::from(
         "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-5, 5]\n[features]\n",
@@ -19,5 +24,5 @@ pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
     }
     header.push('y');
     let rows = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
-    over_splits(runner, "bike", &Table { header, rows, schema })
+    Ok(Table { header, rows, schema })
 }

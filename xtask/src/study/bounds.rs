@@ -1,25 +1,44 @@
-//! UCI Bank Marketing under bounds that are wider than they need be, to both sides.
+//! Bounds that are wider than they need be, to both sides: UCI Bank Marketing for classes, California housing and
+//! bike sharing for a number.
 
 use super::case::cases;
 use super::report;
 use super::runner::Runner;
 use super::table::{Table, Target};
+use super::{bike, california};
 
 /// How many times as wide as in the example's schema.
 const TIMES: [f64; 4] = [1.0, 10.0, 100.0, 1000.0];
 
-pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
-    let table = Table::example("bank")?;
+pub(super) fn classes(runner: &mut Runner<'_>) -> Result<(), String> {
+    under_bounds(runner, "bank", &Table::example("bank")?, Target::Class, "noisy-gd")?;
+    report::table(runner, report::CLASSES);
+    Ok(())
+}
+
+pub(super) fn numbers(runner: &mut Runner<'_>) -> Result<(), String> {
+    under_bounds(runner, "california", &california::table(runner)?, Target::Number, "gram")?;
+    under_bounds(runner, "bike", &bike::table(runner)?, Target::Number, "gram")?;
+    report::table(runner, report::NUMBERS);
+    Ok(())
+}
+
+fn under_bounds(
+    runner: &mut Runner<'_>,
+    name: &str,
+    table: &Table,
+    target: Target,
+    method: &str,
+) -> Result<(), String> {
     let adjacencies = runner.adjacencies(&["add-remove"]);
     for seed in 0..runner.splits(10) {
-        let split = table.split(runner, seed, Target::Class)?;
+        let split = table.split(runner, seed, target)?;
         for times in TIMES {
-            let name = format!("bank, bounds {times} times as wide");
-            let all = cases(&name, &["noisy-gd"], &adjacencies, &runner.epsilons(&[0.1, 1.0]), table.delta());
+            let name = format!("{name}, bounds {times} times as wide");
+            let all = cases(&name, &[method], &adjacencies, &runner.epsilons(&[0.1, 1.0]), table.delta());
             runner.compare(&all, &widened(&table.schema, times)?, &split, seed)?;
         }
     }
-    report::table(runner, report::CLASSES);
     Ok(())
 }
 

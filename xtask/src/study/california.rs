@@ -25,11 +25,15 @@ ocean_proximity = { categories = ["<1H OCEAN", "INLAND", "NEAR OCEAN", "NEAR BAY
 "#;
 
 pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
+    let table = table(runner)?;
+    over_splits(runner, "california", &table)
+}
+
+pub(super) fn table(runner: &Runner<'_>) -> Result<Table, String> {
     let text = runner.data.text("california_housing/housing.csv.xz")?;
     let mut lines = text.lines().map(str::to_owned);
     let header = lines.next().ok_or("the table is empty")?;
-    let table = Table { header, rows: lines.collect(), schema: SCHEMA.to_owned() };
-    over_splits(runner, "california", &table)
+    Ok(Table { header, rows: lines.collect(), schema: SCHEMA.to_owned() })
 }
 
 /// Every method for a number, over random splits.

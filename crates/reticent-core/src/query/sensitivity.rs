@@ -176,7 +176,7 @@ impl QueryShape {
             Map::LogLoss { .. } => (LOG_LOSS_STEP as u128 * u128::from(LOG_LOSS_CAP)).pow(2),
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
-            // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4. The bin of a numeric target: half a step.
+            // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4. The bin of a numeric target: three steps.
             Map::Marginals { classes, numeric, categorical, .. } => {
                 let bin = if classes > 0 { 0 } else { BIN_SQUARE };
                 bin + COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)

@@ -359,12 +359,12 @@ fn marginals_are_counts_and_moments() {
     // A category beyond the last counts as the last; a number without a class is counted, too.
     let numeric = added(0, [0, 0, 9, 0], 5);
     assert_eq!(numeric[257 + 4..], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
-    // Its bin counts half: 256 labels each, the first of them without the label that stands for none.
+    // Its bin counts three times: 256 labels each, the first of them without the label that stands for none.
     for (label, bin) in
         [(-32_767, 0), (-32_513, 0), (-32_512, 1), (-1, 127), (0, 128), (5, 128), (32_511, 254), (32_767, 255)]
     {
         let mut bins = [0.0; 256];
-        bins[bin] = 0.5;
+        bins[bin] = 3.0;
         let found = added(0, [0, 0, 9, 0], label);
         assert_eq!((found[0], &found[1..257]), (1.0, &bins[..]), "{label}");
     }

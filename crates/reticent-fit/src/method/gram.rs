@@ -14,7 +14,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::adjacency::{PrivacyUnit, Relation};
+use reticent_core::adjacency::Relation;
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
@@ -24,15 +24,18 @@ use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
 use reticent_math::gram_regression::{GramNoise, NoisyGram, TargetMean, posterior};
-use reticent_math::range_search::{BinCounts, BoundsPart, find_part, spared};
+use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, spared};
 
 use super::{FitRequest, Method, start_weights};
-use crate::column_scaling::{from_bounds, from_marginals};
+use crate::column_scaling::from_bounds;
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::model::Model;
+use crate::number_bins::{BinnedNumbers, bins_that_tell};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::released_marginals::ReleasedMarginals;
+use crate::row_number::{declared_rows, expected_rows, weakness};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "gram";
@@ -40,9 +43,22 @@ pub const NAME: &str = "gram";
 /// `41² < 2 · 29²`, so that products need no more noise than squares; 35 and 7 by measurement: `docs/methods/gram.md`.
 pub const MULTIPLIERS: Multipliers = Multipliers { diagonal: 29, off_diagonal: 41, cross: 35, square: 7 };
 
-/// Shares of `mu²` for the marginals and for the mean of the target: 1 part in 10, and 1 in 40.
-const MARGINAL_SHARE: u32 = 10;
-const MEAN_SHARE: u32 = 40;
+/// `mu²` is shared out in so many parts: for the marginals, the bins of numbers where they can tell something, and the mean of the target.
+const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
+const MARGINAL_PARTS: u32 = 40;
+const BINS_PARTS: u32 = 20;
+const MEAN_PARTS: u32 = 10;
+/// Parts on top for the marginals where little signal is expected, and the signal `n mu` at which half of them is given: where the target
+/// lies in its bounds is then worth more than what a matrix that noise hides says.
+const WEAK_PARTS: f64 = 160.0;
+const WEAK_SIGNAL: f64 = 60.0;
+
+/// Numbers are read in a range that seems to hold nearly all rows, and well within their bounds: rows far out decide a slope, and one that
+/// is cut short by mistake costs more than one that is left too long.
+const RANGE_RULE: RangeRule = RangeRule { doubt_share: 0.25, narrower_than: 0.35 };
+
+/// Noise of centres may lengthen rows as it will: columns made shorter to prevent it would leave coefficients longer than the prior expects.
+const CENTRE_NOISE: f64 = f64::INFINITY;
 
 /// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
 const ROWS_ABOVE_NOISE: f64 = 4.0;
@@ -131,12 +147,18 @@ fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) 
     let mut releases = Vec::new();
     let mut left = claim.mu_squared;
     if norm_bound.is_none() {
+        let coding = encoding.coding();
+        let bins_share = claim.mu_squared.fraction_down(BINS_PARTS, PARTS);
+        let bins = bins_that_tell(coding, schema, bins_share, &claim.relation);
+        let weak = weakness(expected_rows(schema) * claim.mu, WEAK_SIGNAL);
+        let marginal_parts = MARGINAL_PARTS + (weak * WEAK_PARTS).round() as u32;
         let sides = [
-            ("marginals", Map::marginals(0, encoding.coding()), MARGINAL_SHARE),
-            ("sum of the target", Map::TargetSum, MEAN_SHARE),
+            Some(("marginals", Map::marginals(0, coding), marginal_parts)),
+            bins.map(|map| ("bins of numbers", map, BINS_PARTS)),
+            Some(("sum of the target", Map::TargetSum, MEAN_PARTS)),
         ];
-        for (purpose, map, part) in sides {
-            let share = claim.mu_squared.share_down(NonZeroU32::new(part).expect("a constant above zero"));
+        for (purpose, map, parts) in sides.into_iter().flatten() {
+            let share = claim.mu_squared.fraction_down(parts, PARTS);
             left = left.checked_sub(share).expect("shares are less than the whole");
             releases.push(release(purpose, map, share)?);
         }
@@ -165,9 +187,10 @@ impl Fit {
             (self.encoding.clone(), TargetWindow::BOUNDS, None)
         } else {
             let marginals = releases.sum(0, &self.encoding, PassWeights::none())?;
-            let marginals = self.read_marginals(&marginals, releases.planned(last));
+            let binned = BinnedNumbers::released(releases, 1, &self.encoding, RANGE_RULE)?;
+            let marginals = self.read_marginals(&marginals, binned.as_ref(), releases.planned(last));
             let window = marginals.window;
-            let target_sum = releases.sum(1, &marginals.encoding, PassWeights::of_target(window))?;
+            let target_sum = releases.sum(last - 1, &marginals.encoding, PassWeights::of_target(window))?;
             let target_mean = marginals.target_mean(&target_sum);
             (marginals.encoding, window, target_mean)
         };
@@ -216,6 +239,8 @@ struct ReadMarginals {
     usable: f64,
     /// Noise of every sum.
     noise: f64,
+    /// What the noise of a centre is in its scaled column: root of the mean square.
+    centre_noise: f64,
 }
 
 impl ReadMarginals {
@@ -226,22 +251,29 @@ impl ReadMarginals {
         if self.usable < ROWS_ABOVE_NOISE * self.noise {
             return None;
         }
-        let scales = &self.encoding.scale()[1..];
-        let scale_square = scales.iter().map(|scale| scale * scale).sum::<f64>() / scales.len().max(1) as f64;
         let value = (sum.values()[0] / self.usable).clamp(-1.0, 1.0);
-        let noises = [sum.noise_standard_deviation, self.noise * scale_square.sqrt(), self.noise * value];
+        let noises = [sum.noise_standard_deviation, self.centre_noise * self.usable, self.noise * value];
         Some(TargetMean { value, deviation: noises.into_iter().fold(0.0, f64::hypot) / self.usable })
     }
 }
 
 impl Fit {
-    fn read_marginals(&self, marginals: &Release, gram: &PlannedRelease) -> ReadMarginals {
+    fn read_marginals(
+        &self,
+        marginals: &Release,
+        binned: Option<&BinnedNumbers>,
+        gram: &PlannedRelease,
+    ) -> ReadMarginals {
         let noise = marginals.noise_standard_deviation;
         let values = marginals.values();
         let (of_target, of_slots) = values.split_at(target_counts(0) as usize);
         let usable = of_target[0].max(noise).max(1.0);
         let signal = usable * effective_mu(gram, &self.schema.relation(), self.mu);
-        let encoding = from_marginals(self.encoding.coding().clone(), of_slots, noise, usable, signal);
+        let coding = self.encoding.coding();
+        let features = ReleasedMarginals::of(coding, of_slots, usable, noise / usable, binned);
+        let scaled = features.scaled(coding, signal, CENTRE_NOISE);
+        let centre_noise = scaled.centre_noise;
+        let encoding = features.encoding(coding, &scaled);
 
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;
         let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
@@ -249,7 +281,7 @@ impl Fit {
         let counts = BinCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
         let BoundsPart { centre, half } = find_part(&counts, spared);
         let window = TargetWindow::new(centre, half);
-        ReadMarginals { encoding: Arc::new(encoding), window, usable, noise }
+        ReadMarginals { encoding: Arc::new(encoding), window, usable, noise, centre_noise }
     }
 
     /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.
@@ -265,14 +297,6 @@ impl Fit {
 
 fn diagonal(upper: &[f64], columns: usize) -> impl Iterator<Item = f64> {
     (0..columns).map(move |column| upper[column * (2 * columns - column + 1) / 2])
-}
-
-/// The declared number of units, where it is one of rows.
-fn declared_rows(schema: &Schema) -> Option<f64> {
-    match schema.privacy().unit {
-        PrivacyUnit::Row => schema.privacy().rows.map(|rows| rows as f64),
-        PrivacyUnit::Column { .. } => None,
-    }
 }
 
 /// `mu` of the whole fit, divided by how much larger the sensitivity is than under add-remove of one row.
@@ -292,7 +316,7 @@ fn expectations(schema: &Schema, releases: &[PlannedRelease], norm_bound: Option
             meaning: "L2, over encoded columns with the intercept; products are in units of its square".to_owned(),
         });
     }
-    if let [marginals, sum, _] = releases {
+    if let [marginals, .., sum, _] = releases {
         expectations.push(Expectation {
             name: "noise of a marginal count",
             value: marginals.noise.standard_deviation(marginals.noise_scale) / COUNT_STEP as f64,

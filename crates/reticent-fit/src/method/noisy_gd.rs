@@ -13,10 +13,9 @@
 //! Sources: Bassily, Smith, Thakurta 2014, Alg. 1 (noisy gradient descent); Polyak 1964 (momentum); the weights and the loss
 //! are derived in the page named above.
 
+mod class_counts;
 mod descended;
 mod heavy_ball;
-mod number_bins;
-mod released_marginals;
 mod saturation;
 mod signal_check;
 
@@ -29,17 +28,20 @@ use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX, outputs};
 use reticent_core::schema::{Schema, TargetKind};
+use reticent_math::range_search::RangeRule;
 
+use self::class_counts::{ClassCounts, centred_logs};
 use self::descended::Descended;
 use self::heavy_ball::{HeavyBall, Stride, descent_time};
-use self::number_bins::bins_that_tell;
-use self::released_marginals::{BinnedNumbers, ClassCounts, ReleasedMarginals, centred_logs};
 use self::saturation::{saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
+use crate::number_bins::{BinnedNumbers, bins_that_tell};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::released_marginals::ReleasedMarginals;
+use crate::row_number::{declared_rows, expected_rows, weakness};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
@@ -48,17 +50,19 @@ pub const NAME: &str = "noisy-gd";
 /// check of more than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const SIDE_PARTS: u32 = 20;
-/// Parts on top for the counts and for the check, where little signal is expected: see [`weakness`].
+/// Parts on top for the counts and for the check, where little signal is expected: see [`weak_share`].
 const WEAK_PARTS: (f64, f64) = (40.0, 20.0);
-/// Signal `n mu` at which half of [`WEAK_PARTS`] is given: of two classes, and for each of more, as each has a rate that must be known; and
-/// the number of rows that stands for an undeclared one.
+/// Signal `n mu` at which half of [`WEAK_PARTS`] is given: of two classes, and for each of more, as each has a rate that must be known.
 const WEAK_SIGNAL: f64 = 180.0;
 const WEAK_SIGNAL_A_CLASS: f64 = 45.0;
-const USUAL_ROWS: f64 = 36_000.0;
 /// Fewest and most passes, unless asked otherwise, and passes a unit of mu in between: with much budget the time rule asks for
 /// more time than 100 steps of the largest stable size take.
 const PASSES: (f64, f64) = (100.0, 1000.0);
 const PASSES_BY_MU: f64 = 1000.0;
+/// Noise of the numeric centres may lengthen a typical row by this share of its squared norm: the length decides how long a descent takes.
+const CENTRE_NOISE: f64 = 0.1;
+/// Numbers are read in the narrowest range that noise allows: see docs/methods/noisy-gd.md, "Wide bounds".
+const RANGE_RULE: RangeRule = RangeRule { doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
 /// Most passes that may be asked for.
 const PASSES_MAX: u32 = 100_000;
 
@@ -200,7 +204,7 @@ impl Checked {
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let shape = |map| QueryShape::of_schema(map, schema);
-    let weak = weakness(schema, checked.classes, claim.mu);
+    let weak = weak_share(schema, checked.classes, claim.mu);
     let mut left = claim.mu_squared;
     let mut once = |purpose, map, parts: u32, weak_parts: f64| {
         let parts = parts + (weak * weak_parts).round() as u32;
@@ -231,24 +235,13 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     Ok(Plan::of(NAME, request, releases, expectations))
 }
 
-/// Between 0 and 1: how little a budget is for the rows that are declared, or for a usual number of them.
+/// How little a budget is for the rows that are declared, or for a usual number of them.
 ///
 /// With `n mu` below 180 or so the base rates themselves are not well known, and the check decides more than the descent: both get more of
 /// the budget.
-fn weakness(schema: &Schema, classes: u32, mu: f64) -> f64 {
-    let rows = expected_rows(schema);
+fn weak_share(schema: &Schema, classes: u32, mu: f64) -> f64 {
     let half = if classes == 2 { WEAK_SIGNAL } else { WEAK_SIGNAL_A_CLASS * f64::from(classes) };
-    1.0 / (1.0 + (rows * mu / half).powi(2))
-}
-
-/// The declared number of rows, or a usual one: for what is decided before anything is counted.
-fn expected_rows(schema: &Schema) -> f64 {
-    schema.privacy().rows.map_or(USUAL_ROWS, |rows| rows as f64)
-}
-
-/// The declared number of rows: that of units, where each has one row at most.
-fn declared_rows(schema: &Schema) -> Option<u64> {
-    if schema.privacy().unit.rows_max() == 1 { schema.privacy().rows } else { None }
+    weakness(expected_rows(schema) * mu, half)
 }
 
 /// What one lattice unit of a gradient sum is worth when the largest contribution of a row is 1.
@@ -298,13 +291,7 @@ impl Fit {
         let Self { checked, schema, init } = self;
         let counted = releases.sum(0, &checked.plain, PassWeights::none())?;
         let marginals = releases.sum(1, &checked.plain, PassWeights::none())?;
-        let binned = if let Map::NumberBins { bins, .. } = *releases.planned(2).shape.map() {
-            let counted = releases.sum(2, &checked.plain, PassWeights::none())?;
-            let (counts, noise) = (counted.values(), counted.noise_standard_deviation);
-            Some(BinnedNumbers { counts, bins: bins as usize, noise })
-        } else {
-            None
-        };
+        let binned = BinnedNumbers::released(releases, 2, &checked.plain, RANGE_RULE)?;
         let of_gradient = releases.count() - 2;
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
@@ -317,7 +304,7 @@ impl Fit {
         let noise = marginals.noise_standard_deviation / rows;
         let features =
             ReleasedMarginals::of(&checked.coding, &marginals.values()[classes..], rows, noise, binned.as_ref());
-        let scaled = features.scaled(&checked.coding, signal);
+        let scaled = features.scaled(&checked.coding, signal, CENTRE_NOISE);
         let encoding = features.encoding(&checked.coding, &scaled);
         let encoding = Arc::new(encoding.coarse(checked.is_coarse));
 
@@ -374,9 +361,9 @@ mod tests {
             Schema::from_text(&text).expect("legal")
         };
         let schema = |rows: &str| of_classes(rows, "1, 2");
-        assert!((weakness(&schema("rows = 3000"), 2, 0.06) - 0.5).abs() < 1e-12, "n mu = 180");
-        assert!((weakness(&schema("rows = 3000"), 8, 0.12) - 0.5).abs() < 1e-12, "n mu = 360");
-        assert!((weakness(&schema(""), 2, 0.0025) - 0.8).abs() < 1e-12, "36,000 rows: n mu = 90");
+        assert!((weak_share(&schema("rows = 3000"), 2, 0.06) - 0.5).abs() < 1e-12, "n mu = 180");
+        assert!((weak_share(&schema("rows = 3000"), 8, 0.12) - 0.5).abs() < 1e-12, "n mu = 360");
+        assert!((weak_share(&schema(""), 2, 0.0025) - 0.8).abs() < 1e-12, "36,000 rows: n mu = 90");
         let shares = |epsilon: f64, schema: &Schema| -> Vec<f64> {
             use reticent_core::units::{Delta, Epsilon};
             let claim = crate::plan::PrivacyClaim::new(
@@ -435,7 +422,7 @@ mod tests {
         let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
         let (rows, signal) = (number("rows"), number("signal"));
         let released = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), None);
-        let scaled = released.scaled(&coding, signal);
+        let scaled = released.scaled(&coding, signal, CENTRE_NOISE);
         assert_close(&scaled.centre, &numbers(&golden, "centre"));
         assert_close(&scaled.scale, &numbers(&golden, "scale"));
         assert_close(&[scaled.row_norm], &[number("row_norm")]);
@@ -443,9 +430,10 @@ mod tests {
             counts: numbers(&golden, "binned"),
             bins: number("bins") as usize,
             noise: number("bin_noise"),
+            rule: RANGE_RULE,
         };
         let found = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), Some(&binned));
-        let in_ranges = found.scaled(&coding, signal);
+        let in_ranges = found.scaled(&coding, signal, CENTRE_NOISE);
         assert_close(&in_ranges.centre, &numbers(&golden, "binned_centre"));
         assert_close(&in_ranges.scale, &numbers(&golden, "binned_scale"));
         assert_close(&[in_ranges.row_norm], &[number("binned_row_norm")]);

@@ -1,5 +1,6 @@
 //! Linear regression from a Gram release: it finds the coefficients, knows how far it may be off, and spends what it says.
 
+use reticent_core::query::Map;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::memory_engine::MemoryEngine;
@@ -20,9 +21,14 @@ pub(crate) fn schema(privacy: &str) -> Schema {
 }
 
 fn schema_of_bounds(privacy: &str, bounds: &str) -> Schema {
+    schema_of_features(privacy, bounds, "x0 = { bounds = [0, 10] }\nx1 = { bounds = [0, 10] }\n")
+}
+
+/// With a category after the features.
+fn schema_of_features(privacy: &str, bounds: &str, features: &str) -> Schema {
     Schema::from_text(&format!(
-        "[privacy]\nunit = \"row\"\n{privacy}\n[target]\ncolumn = \"y\"\nbounds = {bounds}\n[features]\n\
-         x0 = {{ bounds = [0, 10] }}\nx1 = {{ bounds = [0, 10] }}\nk0 = {{ categories = [\"a\", \"b\", \"c\"] }}\n"
+        "[privacy]\nunit = \"row\"\n{privacy}\n[target]\ncolumn = \"y\"\nbounds = {bounds}\n[features]\n{features}\
+         k0 = {{ categories = [\"a\", \"b\", \"c\"] }}\n"
     ))
     .expect("legal")
 }
@@ -113,6 +119,53 @@ fn bounds_far_wider_than_the_target_cost_little() {
                 assert!((found - truth).abs() < 5.0 * error, "{bounds} {seed}: {found} by {error}");
             }
         }
+    }
+}
+
+/// The same for features: what they are scaled by, and the range that they are read in, are found in bins of their bounds.
+#[test]
+fn bounds_far_wider_than_the_features_cost_little() {
+    let privacy = "adjacency = \"add-remove\"\nrows = 4000";
+    let of_width = |width: f64| {
+        let bounds = format!("bounds = [{}, {}]", 5.0 - width / 2.0, 5.0 + width / 2.0);
+        let features = format!("x0 = {{ {bounds}, log = false }}\nx1 = {{ {bounds}, log = false }}\n");
+        schema_of_features(privacy, "[0, 15]", &features)
+    };
+    for width in [100.0, 500.0] {
+        let schema = of_width(width);
+        let engine = engine(&schema, ROWS, 1);
+        for seed in 0..10 {
+            let (plan, model) = fit(&schema, &engine, &default(), 1.0, seed);
+            assert!(plan.releases.iter().any(|release| matches!(release.shape.map(), Map::NumberBins { .. })));
+            let share = excess_error(&model) / CONSTANT_ERROR;
+            assert!(share < 0.1, "{width} {seed}: {share}");
+        }
+    }
+}
+
+/// With few rows for the budget most of it goes to where the target lies: 1 % of its bounds here, with `n mu` of 25.
+#[test]
+fn a_tiny_budget_finds_the_target_in_its_bounds() {
+    let schema = schema_of_bounds("adjacency = \"add-remove\"\nrows = 1000", "[-1000, 200]");
+    let engine = engine(&schema, 1000, 1);
+    let near = |seed: &u64| excess_error(&fit(&schema, &engine, &default(), 0.1, *seed).1) < 4.0 * CONSTANT_ERROR;
+    let found = (0..40).filter(near).count();
+    assert!(found >= 30, "{found} of 40");
+    let shares = |rows: u64| -> Vec<f64> {
+        let schema = schema_of_bounds(&format!("adjacency = \"add-remove\"\nrows = {rows}"), "[0, 15]");
+        let plan = default().plan(&schema, 1.0);
+        let prices = plan.releases.iter().map(|release| {
+            let sensitivity = release.shape.sensitivity(&schema.relation()).expect("finite").get() as f64;
+            sensitivity / (release.noise_scale.get() as f64).powi(2) / plan.claim.mu.powi(2)
+        });
+        prices.collect()
+    };
+    for (rows, expected) in [(1_000_000, &[0.1, 0.05, 0.025, 0.825][..]), (1, &[0.5, 0.025, 0.475])] {
+        let found = shares(rows);
+        assert!(
+            found.len() == expected.len() && found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-3),
+            "{found:?}"
+        );
     }
 }
 

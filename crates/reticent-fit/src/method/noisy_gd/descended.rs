@@ -5,11 +5,12 @@ use std::sync::Arc;
 use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 
+use super::class_counts::{ClassCounts, centred_logs};
 use super::heavy_ball::TIME;
-use super::released_marginals::{ClassCounts, ScaledColumns, centred_logs};
 use super::saturation::divisors_of;
 use super::signal_check::{expected_gain, kept_of_hits, kept_share};
 use crate::prepared_fit::{FitError, Fitted, Releases};
+use crate::released_marginals::ScaledColumns;
 use crate::softmax::softmax;
 
 /// How far intercepts of more than two classes move to what their shares stand for under saturated slopes. The whole way is right
@@ -123,9 +124,9 @@ fn left_of_start(curvature: f64, row_norm: f64, time: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::released_marginals::ReleasedMarginals;
     use super::super::saturation::shares_of;
     use super::*;
+    use crate::released_marginals::ReleasedMarginals;
     use reticent_core::coding::Coding;
     use reticent_core::encoding::NormRule;
     use reticent_core::schema::Schema;
@@ -143,7 +144,7 @@ mod tests {
                       [features]\na = { bounds = [0, 10] }\n";
         let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
         let descended = |is_started, time| Descended {
-            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0, None).scaled(&coding, 100.0),
+            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0, None).scaled(&coding, 100.0, 0.1),
             encoding: Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm)),
             counts: ClassCounts::of(&[80.0, 10.0, 10.0], 1.0),
             rows: 100.0,

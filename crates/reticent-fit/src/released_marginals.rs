@@ -1,5 +1,4 @@
-//! What released class counts, marginals and bins say: number of rows, base rates, and a range, a centre and a scale for every
-//! column.
+//! What released marginals and bins say: a range, a centre and a scale for every column.
 //!
 //! Every estimate is drawn toward a prior by `W(a) = a² / (a² + e²)`, with `a` the prior's standard deviation and `e` that of
 //! the noise: a released value that is all noise says nothing.
@@ -9,111 +8,20 @@ use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_math::range_search::{BinCounts, find_range};
 
-use crate::column_scaling::LIST_SQUARE;
+use crate::number_bins::BinnedNumbers;
 
 /// Share of the prior in an estimate with prior deviation `prior` and noise deviation `noise`.
-fn trust(prior: f64, noise: f64) -> f64 {
+pub(crate) fn trust(prior: f64, noise: f64) -> f64 {
     prior * prior / (prior * prior + noise * noise)
 }
 
-/// Noisy rows by class, pooled over releases.
-pub(super) struct ClassCounts {
-    counts: Vec<f64>,
-    /// Standard deviation of one count.
-    noise: f64,
-}
-
-/// Smallest rate of a class that is believed.
-const RATE_MIN: f64 = 0.002;
-/// Prior standard deviation of the rate of one of two classes; times `2/K` for `K` classes.
-const RATE_PRIOR: f64 = 0.3;
-/// Relative standard deviation of a declared number of rows: a round figure.
-const DECLARED_ERROR: f64 = 0.05;
-
-impl ClassCounts {
-    pub(super) fn of(counts: &[f64], noise: f64) -> Self {
-        Self { counts: counts.to_vec(), noise }
-    }
-
-    /// Pools a second release of the same counts, each with the weight of its precision.
-    pub(super) fn add(&mut self, counts: &[f64], noise: f64) {
-        let (mine, others) = (self.noise.powi(-2), noise.powi(-2));
-        for (count, other) in self.counts.iter_mut().zip(counts) {
-            *count = (mine * *count + others * other) / (mine + others);
-        }
-        self.noise = (mine + others).powf(-0.5);
-    }
-
-    /// Number of rows: the noisy sum of the counts, pooled with a declared round figure. Below its own noise a sum says no
-    /// more than "few".
-    pub(super) fn rows(&self, declared: Option<u64>) -> f64 {
-        let noise = (self.counts.len() as f64).sqrt() * self.noise;
-        let counted: f64 = self.counts.iter().sum();
-        let Some(declared) = declared else { return counted.max(1.5 * noise).max(1.0) };
-        let declared = declared as f64;
-        let (first, second) = (noise.powi(-2), (DECLARED_ERROR * declared).max(1.0).powi(-2));
-        ((first * counted + second * declared) / (first + second)).max(1.0)
-    }
-
-    /// Rates of the classes, drawn toward equal shares as far as they are noise; they sum to 1.
-    pub(super) fn rates(&self, rows: f64) -> Vec<f64> {
-        let classes = self.counts.len() as f64;
-        let mean = self.counts.iter().sum::<f64>() / classes;
-        let noise = self.noise / rows * ((classes - 1.0) / classes).sqrt();
-        let trust = trust(2.0 * RATE_PRIOR / classes, noise);
-        // A rare class cannot be told from noise: its rate is not believed below half the noise.
-        let least = (noise / 2.0).clamp(RATE_MIN.min(1.0 / classes), 1.0 / classes);
-        let rates: Vec<f64> =
-            self.counts.iter().map(|count| (1.0 / classes + trust * (count - mean) / rows).max(least)).collect();
-        let total: f64 = rates.iter().sum();
-        rates.into_iter().map(|rate| rate / total).collect()
-    }
-
-    /// Rate of the second of two classes.
-    pub(super) fn rate(&self, rows: f64) -> f64 {
-        self.rates(rows)[1]
-    }
-
-    /// Intercepts that predict the rates: the log-odds for two classes, else the centred logarithms.
-    pub(super) fn log_odds(&self, rows: f64) -> Vec<f64> {
-        let rates = self.rates(rows);
-        if let [first, second] = rates[..] {
-            return vec![second.ln() - first.ln()];
-        }
-        centred_logs(&rates)
-    }
-
-    /// Standard deviation of the log-odds of two classes.
-    pub(super) fn log_odds_error(&self, rows: f64) -> f64 {
-        let rate = self.rate(rows);
-        self.noise / (std::f64::consts::SQRT_2 * rows * rate * (1.0 - rate))
-    }
-}
-
-/// Logarithms, less their mean.
-pub(super) fn centred_logs(shares: &[f64]) -> Vec<f64> {
-    let logs: Vec<f64> = shares.iter().map(|share| share.ln()).collect();
-    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    logs.into_iter().map(|log| log - mean).collect()
-}
-
-/// Noisy rows by the bins of every number.
-pub(super) struct BinnedNumbers {
-    /// Bin after bin, number after number.
-    pub(super) counts: Vec<f64>,
-    /// Bins of a number.
-    pub(super) bins: usize,
-    /// Standard deviation of one count.
-    pub(super) noise: f64,
-}
-
 /// Mean and variance of every column but the intercept, as far as the releases tell them.
-pub(super) struct ReleasedMarginals {
+pub(crate) struct ReleasedMarginals {
     /// What each column is measured in: lowest value and width of the part of its bounds where it lies.
     parts: Vec<[f64; 2]>,
     mean: Vec<f64>,
     variance: Vec<f64>,
-    /// Standard deviation of the noise of a number's mean; 0 for a category.
+    /// Standard deviation of the noise of a mean.
     noise: Vec<f64>,
     /// One a slot, where bins were asked for.
     ranges: Option<Vec<CodeRange>>,
@@ -122,13 +30,15 @@ pub(super) struct ReleasedMarginals {
 }
 
 /// Centre and scale of every column in its bounds, and what follows from them.
-pub(super) struct ScaledColumns {
+pub(crate) struct ScaledColumns {
     /// What is subtracted: one a column, the intercept first.
-    pub(super) centre: Vec<f64>,
+    pub(crate) centre: Vec<f64>,
     /// What the difference is multiplied by.
-    pub(super) scale: Vec<f64>,
+    pub(crate) scale: Vec<f64>,
     /// Root of the mean square of a row's norm: `A`.
-    pub(super) row_norm: f64,
+    pub(crate) row_norm: f64,
+    /// What the noise of a centre is in its scaled column: root of the mean square.
+    pub(crate) centre_noise: f64,
     variance: Vec<f64>,
 }
 
@@ -146,21 +56,21 @@ const RARE: (f64, f64) = (0.003, 0.3);
 /// each says less, and those narrower than the mean are scaled up less.
 const NUMERIC_RARE: f64 = 1.0 / 16.0;
 const NUMERIC_COLUMNS: f64 = 10.0;
-/// Noise of the numeric centres may lengthen a typical row by this share of its squared norm.
-const CENTRE_NOISE: f64 = 0.1;
 /// Blocks of many categories are scaled down by this root of their number.
 const BLOCK_ROOT: f64 = 1.0 / 8.0;
+/// Squared norm that the listed columns of a typical row are brought to: measured in `docs/methods/noisy-gd.md`.
+const LIST_SQUARE: f64 = 16.0;
 
 impl ReleasedMarginals {
     /// From the released sums slot by slot (those of [`reticent_core::query::Map::Marginals`] without the class counts), the
     /// number of rows, the noise of a sum over the number of rows, and the bins of numbers where they were asked for.
     ///
     /// A number that lies in a part of its bounds, as far as bins can tell, is measured there; all others by their moments.
-    pub(super) fn of(coding: &Coding, sums: &[f64], rows: f64, noise: f64, binned: Option<&BinnedNumbers>) -> Self {
+    pub(crate) fn of(coding: &Coding, sums: &[f64], rows: f64, noise: f64, binned: Option<&BinnedNumbers>) -> Self {
         let (mut parts, mut ranges) = (Vec::new(), Vec::new());
         let (mut mean, mut variance, mut noises) = (Vec::new(), Vec::new(), Vec::new());
-        let mut found = binned.into_iter().flat_map(|BinnedNumbers { counts, bins, noise }| {
-            let of_number = move |bins| find_range(&BinCounts { bins, noise: *noise, rows, rows_noise: 0.0 });
+        let mut found = binned.into_iter().flat_map(|BinnedNumbers { counts, bins, noise, rule }| {
+            let of_number = move |bins| find_range(&BinCounts { bins, noise: *noise, rows, rows_noise: 0.0 }, *rule);
             counts.chunks_exact(*bins).map(of_number)
         });
         let mut sums = sums.iter().map(|sum| sum / rows);
@@ -203,7 +113,7 @@ impl ReleasedMarginals {
                         variance.push(share * (1.0 - share));
                     }
                     parts.resize(mean.len(), WHOLE);
-                    noises.resize(mean.len(), 0.0);
+                    noises.resize(mean.len(), noise * trust);
                     ranges.push(CodeRange::BOUNDS);
                 }
             }
@@ -214,7 +124,7 @@ impl ReleasedMarginals {
     }
 
     /// Rows read within the ranges, scaled, and divided by their own norm.
-    pub(super) fn encoding(&self, coding: &Coding, scaled: &ScaledColumns) -> Encoding {
+    pub(crate) fn encoding(&self, coding: &Coding, scaled: &ScaledColumns) -> Encoding {
         let encoding = Encoding::new(coding.clone(), scaled.centre.clone(), scaled.scale.clone(), NormRule::OwnNorm);
         match &self.ranges {
             Some(ranges) => encoding.within(ranges.clone()),
@@ -231,18 +141,21 @@ impl ReleasedMarginals {
     ///   one common factor so that sum a² variance is as before the last step;   A² = 1 + sum a² variance
     /// ```
     /// A category rarer than `kappa` cannot be learnt at this signal, so it is not scaled up further. The floor is 0 unless
-    /// the noise of many numeric centres would lengthen the rows: then the least that prevents it.
+    /// the noise of numeric centres would lengthen a typical row by more than `lengthened_max` of its squared norm: then the least that
+    /// prevents it.
     ///
     /// Blocks of at least [`WIDE_BLOCK_CATEGORIES`] are not centred, so that a row is written and read without their zeros; in
     /// `A²` their variance is then the mean square. Nor are listed columns, which have one scale, `4 / sqrt(s)`, with the squared
     /// norm `s` of the list of a typical row.
-    pub(super) fn scaled(&self, coding: &Coding, signal: f64) -> ScaledColumns {
+    pub(crate) fn scaled(&self, coding: &Coding, signal: f64, lengthened_max: f64) -> ScaledColumns {
         let mut floor = 0.0;
         loop {
-            let scaled = self.scaled_above(coding, signal, floor);
-            let lengths = scaled.scale[1..].iter().zip(&self.noise).map(|(scale, noise)| scale * noise);
-            let lengthened: f64 = lengths.map(|length| length * length).sum();
-            if lengthened <= CENTRE_NOISE * scaled.row_norm.powi(2) || floor > 0.25 {
+            let mut scaled = self.scaled_above(coding, signal, floor);
+            let lengths = scaled.scale[1..].iter().zip(&self.noise).map(|(scale, noise)| (scale * noise).powi(2));
+            scaled.centre_noise = (lengths.clone().sum::<f64>() / self.noise.len().max(1) as f64).sqrt();
+            let of_numbers = coding.columns()[1..].iter().zip(lengths).filter(|(column, _)| column.is_number());
+            let lengthened: f64 = of_numbers.map(|(_, length)| length).sum();
+            if lengthened <= lengthened_max * scaled.row_norm.powi(2) || floor > 0.25 {
                 return scaled.in_bounds(&self.parts);
             }
             floor = (2.0 * floor).max(VARIANCE_MIN);
@@ -290,7 +203,7 @@ impl ReleasedMarginals {
             }
         }
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
-        ScaledColumns { centre, scale, row_norm, variance }
+        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, variance }
     }
 }
 
@@ -329,12 +242,12 @@ impl ScaledColumns {
     }
 
     /// Standard deviation of every scaled column, 0 for the intercept.
-    pub(super) fn deviations(&self) -> Vec<f64> {
+    pub(crate) fn deviations(&self) -> Vec<f64> {
         self.scale.iter().zip(&self.variance).map(|(scale, variance)| scale * variance.sqrt()).collect()
     }
 
     /// Standard deviation of the score of a row under these weights, as if columns were uncorrelated.
-    pub(super) fn score_deviation(&self, weights: &[f64]) -> f64 {
+    pub(crate) fn score_deviation(&self, weights: &[f64]) -> f64 {
         weights
             .iter()
             .zip(self.deviations())
@@ -363,25 +276,6 @@ fn onto_simplex(point: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_count_that_is_only_noise_gives_a_base_rate_near_one_half() {
-        let counts = ClassCounts::of(&[-900.0, 1100.0], 1000.0);
-        let rows = counts.rows(None);
-        assert!(rows >= 1500.0);
-        assert!(counts.log_odds(rows)[0].abs() < 1.5, "drawn toward zero: {:?}", counts.log_odds(rows));
-        let counts = ClassCounts::of(&[30_000.0, 10_000.0], 10.0);
-        assert!((counts.log_odds(counts.rows(Some(40_000)))[0] - (1.0f64 / 3.0).ln()).abs() < 1e-3);
-    }
-
-    #[test]
-    fn a_second_release_halves_the_variance() {
-        let mut counts = ClassCounts::of(&[10.0, 20.0, 30.0], 2.0);
-        counts.add(&[20.0, 20.0, 20.0], 2.0);
-        assert!((counts.noise - 2.0f64.sqrt()).abs() < 1e-12);
-        assert!((counts.rows(None) - 60.0).abs() < 1e-9);
-        assert_eq!(counts.log_odds(60.0).len(), 3);
-    }
-
     /// With many numbers narrow ones are scaled up less: by the root of both variances, each plus `kappa/16 · P/10`, within the mean.
     #[test]
     fn narrow_numbers_are_scaled_up_less_the_more_there_are() {
@@ -395,7 +289,7 @@ mod tests {
             // Means of 1/2; variances of 1/4 and, for every other column, 1/1000.
             let sums: Vec<f64> =
                 (0..count).flat_map(|place| [0.0, if place % 2 == 0 { 0.5 } else { -0.496 }]).collect();
-            let scaled = ReleasedMarginals::of(&coding, &sums, 1.0, 0.0, None).scaled(&coding, 1400.0);
+            let scaled = ReleasedMarginals::of(&coding, &sums, 1.0, 0.0, None).scaled(&coding, 1400.0, 0.1);
             let expected = f64::sqrt((0.25 + floor) / (0.001 + floor));
             assert!((scaled.scale[2] / scaled.scale[1] - expected).abs() < 1e-9, "{count}");
         }
