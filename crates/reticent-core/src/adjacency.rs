@@ -87,6 +87,17 @@ pub struct Relation {
     pub adjacency: Adjacency,
 }
 
+impl Relation {
+    /// Whether the number of rows is public: each row is a unit, and neighbouring tables have as many.
+    #[must_use]
+    pub const fn has_public_row_number(&self) -> bool {
+        match (&self.unit, self.adjacency) {
+            (PrivacyUnit::Row, Adjacency::Replace | Adjacency::Label) => true,
+            (PrivacyUnit::Row, Adjacency::AddRemove | Adjacency::Party) | (PrivacyUnit::Column { .. }, _) => false,
+        }
+    }
+}
+
 impl fmt::Display for Relation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}", self.unit, self.adjacency)

@@ -36,6 +36,11 @@ pub trait Engine {
         Err(EngineError(Box::new(NoMinima)))
     }
 
+    /// The number of rows. [`crate::session::Session`] asks for it only where it is public; `None` of an engine that does not tell.
+    fn row_number(&self) -> Option<u64> {
+        None
+    }
+
     /// The features of all rows, in the order in which a [`crate::public_matrix::PublicMatrix`] has to have its rows.
     /// [`crate::session::Session`] asks for them only where features are public to the fitter.
     ///

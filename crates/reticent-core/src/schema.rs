@@ -250,6 +250,18 @@ impl Schema {
         &self.0.privacy
     }
 
+    /// The same schema with a public number of units where it declares none.
+    ///
+    /// # Panics
+    /// When the number is 0 or above the declared maximum of rows.
+    #[must_use]
+    pub fn with_rows(&self, rows: u64) -> Self {
+        assert!((1..=self.0.privacy.rows_max).contains(&rows), "as many rows as a table of this schema can have");
+        let mut parts = self.0.clone();
+        parts.privacy.rows.get_or_insert(rows);
+        Self(parts)
+    }
+
     /// How the file is written.
     #[must_use]
     pub fn table(&self) -> &TableFormat {

@@ -113,6 +113,14 @@ impl<'a> Session<'a> {
         Ok(Self { engine, ledger, noise, claimed, number })
     }
 
+    /// The number of rows, where it is public: see [`Relation::has_public_row_number`].
+    ///
+    /// `None` under every other relation, and of an engine that does not tell.
+    #[must_use]
+    pub fn public_row_number(&self) -> Option<u64> {
+        if self.claimed.has_public_row_number() { self.engine.row_number() } else { None }
+    }
+
     /// The features of the rows, where the claim is about labels alone and features are public to the fitter.
     ///
     /// `None` under every other adjacency.

@@ -195,6 +195,10 @@ impl Engine for MemoryEngine {
         Ok(PartialSum::of_minimum(query, answer.map_err(lost)?))
     }
 
+    fn row_number(&self) -> Option<u64> {
+        Some(self.table.rows() as u64)
+    }
+
     fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
         let coding = self.table.coding();
         let columns = coding.columns().len();

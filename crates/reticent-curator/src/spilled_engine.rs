@@ -238,6 +238,10 @@ impl Engine for SpilledEngine {
         }
     }
 
+    fn row_number(&self) -> Option<u64> {
+        Some(self.table.rows())
+    }
+
     fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
         Err(EngineError(Box::new(NotStreamed)))
     }

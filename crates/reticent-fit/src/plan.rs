@@ -258,7 +258,14 @@ pub(crate) fn public_of_schema(schema: &Schema) -> Vec<String> {
         Adjacency::Party => public.push("the number of parties: NOT protected under party".to_owned()),
     }
     if let Some(rows) = schema.privacy().rows {
-        public.push(format!("a round figure of {rows} for the number of units, declared in the schema"));
+        public.push(match schema.privacy().adjacency {
+            Adjacency::AddRemove | Adjacency::Party => {
+                format!("a round figure of {rows} for the number of units, declared in the schema")
+            }
+            Adjacency::Replace | Adjacency::Label => {
+                format!("a figure of {rows} for the number of units, declared in the schema or counted where it declares none")
+            }
+        });
     }
     if schema.privacy().row_norm.is_some() {
         public.push("the bound on the norm of an encoded row, declared in the schema".to_owned());

@@ -43,6 +43,27 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     files::print(&text)
 }
 
+/// Rows that a plan is made for while those of the table are still to be counted.
+const ROWS_MEANWHILE: u64 = 36_000;
+
+/// A plan to check a request with, before a table is read that tells how many rows it has.
+pub(super) fn before_rows_are_counted(request: &FitRequest, schema: &Schema) -> Result<PreparedFit, Failure> {
+    let meanwhile = ROWS_MEANWHILE.min(schema.privacy().rows_max);
+    with_rows_counted(request, schema, schema.relation().has_public_row_number().then_some(meanwhile))
+}
+
+/// Plans a fit of a table whose number of rows is public, where the schema does not declare it.
+pub(super) fn with_rows_counted(
+    request: &FitRequest,
+    schema: &Schema,
+    number: Option<u64>,
+) -> Result<PreparedFit, Failure> {
+    match number.filter(|number| *number > 0) {
+        Some(number) => plan(request, &schema.with_rows(number)),
+        None => plan(request, schema),
+    }
+}
+
 /// Plans a fit and checks its parameters, reading the start model or the public table only.
 pub(super) fn plan(request: &FitRequest, schema: &Schema) -> Result<PreparedFit, Failure> {
     let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);

@@ -153,6 +153,29 @@ fn a_public_model_can_be_the_start() {
     assert_snapshot!(folder.refuse(2, &FIT.replace("--out model.json", "--init model.json --out other.json")), @"error: the start model does not fit the schema: its features or its target are not those of the schema");
 }
 
+/// Where neighbouring tables have as many rows a fit counts them and says so. A plan, which reads no table, does not know.
+#[test]
+fn rows_are_counted_where_their_number_is_public() {
+    let folder = Folder::with_table();
+    let rows = std::fs::read_to_string(folder.path("table.csv")).expect("there").lines().count() - 1;
+    let told =
+        format!("a figure of {rows} for the number of units, declared in the schema or counted where it declares none");
+    let tells = |schema: String, command: &str| {
+        folder.write("schema.toml", schema);
+        let _ = std::fs::remove_file(folder.path("table.csv.ledger"));
+        folder.succeed(command);
+        folder.json("model.json")["certificate"].to_string().contains(&told)
+    };
+    let of = |adjacency: &str| SCHEMA.replace("add-remove", adjacency);
+    assert!(!tells(of("add-remove"), FIT));
+    assert!(!tells(of("replace").replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"), FIT));
+    assert!(tells(of("label"), FIT) && tells(of("replace"), FIT));
+    let lecture = format!("{FIT} --method noisy-gd-lecture --passes 2");
+    assert!(tells(of("replace"), &lecture));
+    let plan = "plan --schema schema.toml --epsilon 1 --delta 1e-6 --method noisy-gd-lecture";
+    assert!(folder.refuse(2, plan).contains("counts it itself under replace"));
+}
+
 /// All rows of a patient are one unit: the certificate says so, and rows beyond the cap do not count.
 #[test]
 fn grouped_units_are_protected_as_a_whole() {

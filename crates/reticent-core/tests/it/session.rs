@@ -33,8 +33,28 @@ impl Engine for Rows {
         Ok(sum)
     }
 
+    fn row_number(&self) -> Option<u64> {
+        Some(self.0 as u64)
+    }
+
     fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
         Ok(Some(PublicFeatures { columns: 1, values: vec![1.0; self.0] }))
+    }
+}
+
+/// Where each row is a unit, tables that differ in what a row holds have as many.
+#[test]
+fn the_number_of_rows_is_told_where_it_is_public() {
+    let patients = PrivacyUnit::Column { column: "patient".to_owned(), rows_max: 1 };
+    for unit in [PrivacyUnit::Row, patients] {
+        let engine = Rows(5, unit.clone());
+        for adjacency in Adjacency::ALL {
+            let relation = Relation { unit: unit.clone(), adjacency };
+            let mut ledger = MemoryLedger::promising(relation.clone(), None);
+            let session = Session::open(&engine, &mut ledger, relation.clone()).expect("opens");
+            let is_public = unit == PrivacyUnit::Row && [Adjacency::Replace, Adjacency::Label].contains(&adjacency);
+            assert_eq!(session.public_row_number(), is_public.then_some(5), "{relation:?}");
+        }
     }
 }
 
