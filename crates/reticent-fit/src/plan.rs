@@ -203,7 +203,9 @@ impl Plan {
 fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
     let mut public = public_of_schema(request.schema);
     if request.schema.privacy().rows.is_none() && request.schema.relation().has_public_row_number() {
-        public.push("the number of rows, which a fit counts and plans with: declare it as `rows` to see that plan".to_owned());
+        public.push(
+            "the number of rows, which a fit counts and plans with: declare it as `rows` to see that plan".to_owned(),
+        );
     }
     if let Some(model) = request.init {
         public.push(match &model.public_data {
@@ -269,11 +271,6 @@ pub(crate) fn public_of_schema(schema: &Schema) -> Vec<String> {
                 format!("a figure of {rows} for the number of units, declared in the schema or counted where it declares none")
             }
         });
-    }
-    if schema.privacy().rows.is_none() && schema.relation().has_public_row_number() {
-        public.push(
-            "the number of rows, which a fit counts and plans with: declare it as `rows` to see that plan".to_owned(),
-        );
     }
     if schema.privacy().row_norm.is_some() {
         public.push("the bound on the norm of an encoded row, declared in the schema".to_owned());
