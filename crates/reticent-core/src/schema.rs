@@ -250,15 +250,11 @@ impl Schema {
         &self.0.privacy
     }
 
-    /// The same schema with a public number of units where it declares none.
-    ///
-    /// # Panics
-    /// When the number is 0 or above the declared maximum of rows.
+    /// The same schema with a public number of units where it declares none: at least 1, at most the declared maximum of rows.
     #[must_use]
     pub fn with_rows(&self, rows: u64) -> Self {
-        assert!((1..=self.0.privacy.rows_max).contains(&rows), "as many rows as a table of this schema can have");
         let mut parts = self.0.clone();
-        parts.privacy.rows.get_or_insert(rows);
+        parts.privacy.rows.get_or_insert(rows.clamp(1, self.0.privacy.rows_max));
         Self(parts)
     }
 

@@ -80,7 +80,7 @@ pub fn spared(columns: usize, signal: f64) -> f64 {
 ///   window:  1.25 + 15 (spared + 2 e / rows) times as wide, around the same middle, moved into the bounds
 /// ```
 /// `spared` is the share of rows that may be brought to the window's border. Where noise hides every run, the part where the rows are likely:
-/// see [`likely_part`]. All of the bounds where no window is narrower than two thirds of them.
+/// see `likely_part`. All of the bounds where no window is narrower than two thirds of them.
 #[must_use]
 pub fn find_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
     let part = match shortest_run(counts, spared, 1.0) {

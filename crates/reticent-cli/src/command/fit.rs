@@ -37,11 +37,14 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
         )));
     }
     let schema = read_schema(&arguments.request.schema)?;
-    let prepared = plan::before_rows_are_counted(&arguments.request, &schema)?;
+    let start = plan::start(&arguments.request, &schema)?;
+    let prepare = |schema: &Schema| plan::prepare(&arguments.request, schema, start.as_ref());
+    let mut prepared = prepare(&plan::before_rows_are_counted(&schema))?;
     storage::check(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &arguments.storage)?;
-    let number = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number();
-    let prepared = plan::with_rows_counted(&arguments.request, &schema, number)?;
+    if let Some(number) = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number() {
+        prepared = prepare(&schema.with_rows(number))?;
+    }
     let model = fit(&rows, &data_name(&arguments.data), &prepared, &schema, &mut ledger)?;
 
     let request = &arguments.request;

@@ -3,6 +3,7 @@
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_fit::method;
+use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
@@ -46,33 +47,29 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
 /// Rows that a plan is made for while those of the table are still to be counted.
 const ROWS_MEANWHILE: u64 = 36_000;
 
-/// A plan to check a request with, before a table is read that tells how many rows it has.
-pub(super) fn before_rows_are_counted(request: &FitRequest, schema: &Schema) -> Result<PreparedFit, Failure> {
-    let meanwhile = ROWS_MEANWHILE.min(schema.privacy().rows_max);
-    with_rows_counted(request, schema, schema.relation().has_public_row_number().then_some(meanwhile))
+/// Plans a fit and checks its parameters, reading the start model or the public table only.
+pub(super) fn plan(request: &FitRequest, schema: &Schema) -> Result<PreparedFit, Failure> {
+    prepare(request, schema, start(request, schema)?.as_ref())
 }
 
-/// Plans a fit of a table whose number of rows is public, where the schema does not declare it.
-pub(super) fn with_rows_counted(
-    request: &FitRequest,
-    schema: &Schema,
-    number: Option<u64>,
-) -> Result<PreparedFit, Failure> {
-    match number.filter(|number| *number > 0) {
-        Some(number) => plan(request, &schema.with_rows(number)),
-        None => plan(request, schema),
+/// The model that a fit starts from, if it has one: read, or fitted to the public table.
+pub(super) fn start(request: &FitRequest, schema: &Schema) -> Result<Option<Model>, Failure> {
+    match (&request.init, &request.public_data) {
+        (Some(model), _) => Ok(Some(read_model(model)?)),
+        (None, Some(data)) => Ok(Some(fit_public::start(data, schema)?)),
+        (None, None) => Ok(None),
     }
 }
 
-/// Plans a fit and checks its parameters, reading the start model or the public table only.
-pub(super) fn plan(request: &FitRequest, schema: &Schema) -> Result<PreparedFit, Failure> {
+/// Plans a fit and checks its parameters.
+pub(super) fn prepare(request: &FitRequest, schema: &Schema, start: Option<&Model>) -> Result<PreparedFit, Failure> {
     let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);
-    let init = match (&request.init, &request.public_data) {
-        (Some(model), _) => Some(read_model(model)?),
-        (None, Some(data)) => Some(fit_public::start(data, schema)?),
-        (None, None) => None,
-    };
     let MethodChoice { method, options } = &request.choice;
-    let asked = method::FitRequest { schema, claim: &claim, init: init.as_ref(), options };
+    let asked = method::FitRequest { schema, claim: &claim, init: start, options };
     method::prepare(*method, &asked).map_err(Failure::usage)
+}
+
+/// The schema to check a request with before the table is read: where a fit will count the rows, with a usual number of them.
+pub(super) fn before_rows_are_counted(schema: &Schema) -> Schema {
+    if schema.relation().has_public_row_number() { schema.with_rows(ROWS_MEANWHILE) } else { schema.clone() }
 }
