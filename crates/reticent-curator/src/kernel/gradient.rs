@@ -37,7 +37,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
-        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1]),
+        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1], &[T]),
     ) {
         let CompactBlock { packed, chosen, .. } = self.block;
         let LatticeBlock { columns, features, steps, labels } = packed;
@@ -69,7 +69,8 @@ impl<T: Coordinate> GradientPass<'_, T> {
             }
             for (first, slopes) in groups().zip(&slopes) {
                 let window = window(features, columns, first, &mut copy);
-                accumulate(std::array::from_ref(slopes), window, columns, [&mut wide]);
+                let ahead = rows_from(features, columns, first + batch * GROUP);
+                accumulate(std::array::from_ref(slopes), window, columns, [&mut wide], ahead);
                 match &mut by_column {
                     Some(by_column) => by_column.keep(first, slopes),
                     None => chosen.add_scaled(first, slopes, totals),
@@ -85,8 +86,17 @@ impl<T: Coordinate> GradientPass<'_, T> {
     }
 }
 
+/// The rows of a group, as far as they are there.
+#[inline(always)]
+fn rows_from<T>(features: &[T], columns: usize, first: usize) -> &[T] {
+    let ends = [first, first + GROUP].map(|row| (row * columns).min(features.len()));
+    &features[ends[0]..ends[1]]
+}
+
 pub(super) fn portable<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
-    pass.run(totals, lanes::portable::dots::<T, false>, lanes::portable::accumulate);
+    pass.run(totals, lanes::portable::dots::<T, false>, |slopes, window, columns, totals, _| {
+        lanes::portable::accumulate(slopes, window, columns, totals);
+    });
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -95,7 +105,7 @@ pub(super) fn avx2<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]
     pass.run(
         totals,
         |weights, window, columns| lanes::avx2::dots::<T, false>(weights, window, columns),
-        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
+        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
     );
 }
 
@@ -105,6 +115,6 @@ pub(super) fn avx512<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i6
     pass.run(
         totals,
         |weights, window, columns| lanes::avx512::dots::<T, false>(weights, window, columns),
-        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
+        |slopes, window, columns, totals, _| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }

@@ -17,6 +17,16 @@ use super::softmax::{self, SoftmaxPass};
 #[cfg(target_arch = "x86_64")]
 use super::{tile_products, tile_unit::TileUnit};
 
+/// Asks memory for the cache line of a place that will be read soon.
+#[inline(always)]
+pub(super) fn ask_for<T>(place: &T) {
+    // SAFETY: every machine of the target has the instruction. It reads nothing into the program, and the place is readable.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(place).cast());
+    }
+}
+
 /// A set of instructions that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instructions(Set);
