@@ -91,11 +91,16 @@ def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, 
     cov = np.einsum("ij,ijk,ijl->kl", p, w, w) - np.outer(e_w, e_w) + np.diag(np.einsum("ij,ijk->k", p, np.broadcast_to(pv, w.shape)))
     weights, covariance = mean + vectors @ e_w, vectors @ cov @ vectors.T
     if target_mean:
-        # One more observation, by precisions instead of gains.
-        one = np.eye(d)[0]
-        precision = np.linalg.inv(covariance) + np.outer(one, one) / (target_mean[1] * unit) ** 2
-        weights = np.linalg.solve(precision, np.linalg.solve(covariance, weights) + one * target_mean[0] / target_mean[1] ** 2 / unit)
-        covariance = np.linalg.inv(precision)
+        # Weights and the mean, jointly: the mean is the intercept but for the sampling error. Observed with noise, by precisions.
+        sampling = (p.sum(0) @ sigma2[0, :, 0]) * unit**2 / rows
+        with_mean = covariance[:, 0] - sampling * np.eye(d)[0]
+        joint = np.block([[covariance, with_mean[:, None]], [with_mean[None, :], with_mean[:1, None]]])
+        assert np.linalg.eigvalsh(joint)[0] > 0
+        precision = np.linalg.inv(joint)
+        pull = precision @ np.append(weights, weights[0])
+        precision[d, d] += 1 / (target_mean[1] * unit) ** 2
+        pull[d] += target_mean[0] / target_mean[1] ** 2 / unit
+        weights, covariance = np.linalg.solve(precision, pull)[:d], np.linalg.inv(precision)[:d, :d]
     return {
         "weights": weights.tolist(),
         "covariance": covariance.ravel().tolist(),

@@ -204,7 +204,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     }
     let posterior = mixture.finish(&eigen, &centre);
     Ok(match intercept {
-        Some((value, deviation)) => posterior.given_intercept(value, deviation),
+        Some((value, deviation)) => posterior.given_mean(value, deviation, unit_square / rows),
         None => posterior,
     })
 }
@@ -220,15 +220,23 @@ impl NoisyGram<'_> {
 }
 
 impl GramPosterior {
-    /// The posterior after one more observation: the first weight, with noise.
-    fn given_intercept(mut self, value: f64, deviation: f64) -> Self {
+    /// The posterior after the mean of the target was observed with noise. It is the intercept, but for the sampling error that both share,
+    /// `residual variance · per_row`: the rows are those of the matrix, and tell nothing twice.
+    fn given_mean(mut self, value: f64, deviation: f64, per_row: f64) -> Self {
         let columns = self.weights.len();
-        let with_intercept = self.covariance[..columns].to_vec();
-        let spread = with_intercept[0] + deviation * deviation;
+        let mut with_mean = self.covariance[..columns].to_vec();
+        let doubt = (with_mean[0] - self.residual_variance * per_row).max(0.0);
+        with_mean[0] = doubt;
+        // No weight goes with the mean more than its own variance and the mean's allow.
+        for (j, with) in with_mean.iter_mut().enumerate() {
+            let most = (self.covariance[j * columns + j] * doubt).sqrt();
+            *with = with.clamp(-most, most);
+        }
+        let spread = doubt + deviation * deviation;
         let apart = value - self.weights[0];
-        for (j, share) in with_intercept.iter().map(|one| one / spread).enumerate() {
+        for (j, share) in with_mean.iter().map(|one| one / spread).enumerate() {
             self.weights[j] += share * apart;
-            for (entry, other) in self.covariance[j * columns..].iter_mut().zip(&with_intercept) {
+            for (entry, other) in self.covariance[j * columns..].iter_mut().zip(&with_mean) {
                 *entry -= share * other;
             }
         }

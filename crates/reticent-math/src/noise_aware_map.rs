@@ -138,6 +138,7 @@ impl Prior {
     pub fn new(features: MatRef<'_, f64>, model: ResponseModel, centre: Option<MatRef<'_, f64>>) -> Self {
         let (rows, columns) = features.shape();
         let mean_row = Mat::from_fn(columns, 1, |column, _| features.col(column).sum() / rows.max(1) as f64);
+        let mut of_constant = 2e-6;
         let spread_square = (0..columns)
             .map(|column| {
                 let (low, high) = features
@@ -148,10 +149,16 @@ impl Prior {
                 let variance =
                     features.col(column).iter().map(|value| (value - mean).powi(2)).sum::<f64>() / rows as f64;
                 // A rare category must not get a huge prior effect for being rare, nor one that never occurs. A constant
-                // column is left to the other part of the prior: its share of the mean score is all that it does.
-                let spread = variance.max(RARE * range * range);
-                let constant = if mean.abs() > 0.0 { 2e-6 * mean * mean } else { RARE };
-                if spread > 0.0 { spread } else { constant }
+                // column is left to the other part of the prior: its share of the mean score is all that it does. That of a
+                // second one is the first's: it is drawn to nothing, or no release could tell the two apart. By the range, as
+                // rounding gives a constant a variance.
+                if range > 0.0 {
+                    variance.max(RARE * range * range)
+                } else if mean.abs() > 0.0 {
+                    std::mem::replace(&mut of_constant, 1e4) * mean * mean
+                } else {
+                    RARE
+                }
             })
             .collect();
         if let Some(centre) = centre {

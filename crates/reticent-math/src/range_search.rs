@@ -14,9 +14,6 @@ const SPARED: (f64, f64) = (0.5, 0.02);
 const NOISE_MIN: f64 = 1e-6;
 /// Chance that a row is in the part where rows are likely.
 const LIKELY: f64 = 0.95;
-/// Share of the rows whose feature may lie beyond its range: what is far out is then read as the border, and one long tail does not
-/// decide how all others are scaled.
-const SPARED_OF_FEATURE: f64 = 0.01;
 
 /// Released counts of rows by the bin of a number.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +38,9 @@ impl BinCounts<'_> {
 /// What a search for a feature's range is content with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeRule {
+    /// Share of the rows that may lie beyond the range: what is far out is then read as the border, and one long tail does not decide
+    /// how all others are scaled.
+    pub spared: f64,
     /// Share of a run's doubt by which it may fall short of the rows: with 1 the run is as narrow as noise could make it seem wide, with 0
     /// as wide as it seems.
     pub doubt_share: f64,
@@ -150,7 +150,7 @@ pub struct FoundRange {
 
 /// Where a feature lies; none where more of its bounds is needed than the rule asks for, or counts are too noisy to tell.
 /// ```text
-///   run:        sum of its bins >= .99 rows - doubt_share 2 e,    2 e <= 3/10 rows
+///   run:        sum of its bins >= (1 - spared) rows - doubt_share 2 e,    2 e <= 3/10 rows
 ///   part:       5/4 of the run;    range:  as find_part has it, within the bounds
 ///   m, v:       mean and variance of the middles x of the part's bins, by their counts c
 ///   u² = s² sum c² / (sum c)²,  s² = step²/12:    where in their bins the rows are, the same for all rows of a bin
@@ -160,7 +160,7 @@ pub struct FoundRange {
 /// be at its border: without `u²` their distance from its middle would count as much as a number that varies.
 #[must_use]
 pub fn find_range(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {
-    let Search::Found(run) = shortest_run(counts, SPARED_OF_FEATURE, rule.doubt_share) else { return None };
+    let Search::Found(run) = shortest_run(counts, rule.spared, rule.doubt_share) else { return None };
     let part = run.part(MARGIN.0);
     if part.half >= rule.narrower_than {
         return None;
@@ -179,7 +179,7 @@ pub fn find_range(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange>
     let variance = weighted(&|at| (at - mean).powi(2)) / total + within + alike;
     let of_counts = counts.noise / counts.rows * ((end - first) as f64 / 12.0).sqrt();
     let mean_noise = alike.sqrt().hypot(of_counts);
-    let range = run.part(MARGIN.0 + MARGIN.1 * (SPARED_OF_FEATURE + run.doubt)).ends();
+    let range = run.part(MARGIN.0 + MARGIN.1 * (rule.spared + run.doubt)).ends();
     Some(FoundRange { range, part: [low, width], mean, variance, mean_noise })
 }
 
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_feature_has_its_moments_in_the_part_where_most_rows_are() {
-        let rule = RangeRule { doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+        let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
         let found = |bins: &[f64], noise| find_range(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, rule);
         // Half of the rows in each of two of 256 bins, one in a thousand far away.
         let mut counts = bins(64, &[0.5, 0.5]);
@@ -362,7 +362,7 @@ mod tests {
         counts[80] = 50.0;
         let found = |doubt_share, narrower_than| {
             let counts = BinCounts { bins: &counts, noise: 20.0, rows: 1000.0, rows_noise: 0.0 };
-            find_range(&counts, RangeRule { doubt_share, narrower_than })
+            find_range(&counts, RangeRule { spared: 0.01, doubt_share, narrower_than })
         };
         let width = |found: Option<FoundRange>| found.expect("narrow").part[1] * 256.0 / MARGIN.0;
         assert!((width(found(1.0, 0.35)) - 2.0).abs() < 1e-9, "5 % of the rows could be noise");

@@ -55,7 +55,10 @@ const WEAK_SIGNAL: f64 = 60.0;
 
 /// Numbers are read in a range that seems to hold nearly all rows, and well within their bounds: rows far out decide a slope, and one that
 /// is cut short by mistake costs more than one that is left too long.
-const RANGE_RULE: RangeRule = RangeRule { doubt_share: 0.25, narrower_than: 0.35 };
+const RANGE_RULE: RangeRule = RangeRule { spared: 0.01, doubt_share: 0.25, narrower_than: 0.35 };
+
+/// A range may leave out so many times the rows that the target's window may: it spoils the products of one column, not of all.
+const FEATURE_SPARED: f64 = 4.0;
 
 /// Noise of centres may lengthen rows as it will: columns made shorter to prevent it would leave coefficients longer than the prior expects.
 const CENTRE_NOISE: f64 = f64::INFINITY;
@@ -188,7 +191,7 @@ impl Fit {
         } else {
             let marginals = releases.sum(0, &self.encoding, PassWeights::none())?;
             let binned = BinnedNumbers::released(releases, 1, &self.encoding, RANGE_RULE)?;
-            let marginals = self.read_marginals(&marginals, binned.as_ref(), releases.planned(last));
+            let marginals = self.read_marginals(&marginals, binned, releases.planned(last));
             let window = marginals.window;
             let target_sum = releases.sum(last - 1, &marginals.encoding, PassWeights::of_target(window))?;
             let target_mean = marginals.target_mean(&target_sum);
@@ -261,7 +264,7 @@ impl Fit {
     fn read_marginals(
         &self,
         marginals: &Release,
-        binned: Option<&BinnedNumbers>,
+        binned: Option<BinnedNumbers>,
         gram: &PlannedRelease,
     ) -> ReadMarginals {
         let noise = marginals.noise_standard_deviation;
@@ -270,14 +273,17 @@ impl Fit {
         let usable = of_target[0].max(noise).max(1.0);
         let signal = usable * effective_mu(gram, &self.schema.relation(), self.mu);
         let coding = self.encoding.coding();
-        let features = ReleasedMarginals::of(coding, of_slots, usable, noise / usable, binned);
+        let spared = spared(coding.columns().len(), signal);
+        // Rows beyond a range are a bias that no budget would take away.
+        let rule = RangeRule { spared: (FEATURE_SPARED * spared).min(RANGE_RULE.spared), ..RANGE_RULE };
+        let binned = binned.map(|binned| BinnedNumbers { rule, ..binned });
+        let features = ReleasedMarginals::of(coding, of_slots, usable, noise / usable, binned.as_ref());
         let scaled = features.scaled(coding, signal, CENTRE_NOISE);
         let centre_noise = scaled.centre_noise;
         let encoding = features.encoding(coding, &scaled);
 
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;
         let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
-        let spared = spared(encoding.scale().len(), signal);
         let counts = BinCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
         let BoundsPart { centre, half } = find_part(&counts, spared);
         let window = TargetWindow::new(centre, half);

@@ -62,7 +62,7 @@ const PASSES_BY_MU: f64 = 1000.0;
 /// Noise of the numeric centres may lengthen a typical row by this share of its squared norm: the length decides how long a descent takes.
 const CENTRE_NOISE: f64 = 0.1;
 /// Numbers are read in the narrowest range that noise allows: see docs/methods/noisy-gd.md, "Wide bounds".
-const RANGE_RULE: RangeRule = RangeRule { doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+const RANGE_RULE: RangeRule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
 /// Most passes that may be asked for.
 const PASSES_MAX: u32 = 100_000;
 

@@ -302,6 +302,54 @@ fn intervals_hold_the_truth_where_the_target_is_far_from_the_middle_of_its_bound
     }
 }
 
+/// The released mean and the matrix are of the same rows: 80 fits of a mean of 500 rows, with hardly any noise. True coverage of 95 % stays
+/// inside with probability above 0.999. Taken for two observations of the intercept they held it in less than half of the fits.
+#[test]
+fn the_interval_of_the_intercept_counts_the_rows_once() {
+    let schema = Schema::from_text(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-8, 8]\n[features]\n\
+         x = { bounds = [-1, 1] }\n",
+    )
+    .expect("legal");
+    let mut held = 0;
+    for seed in 0..80 {
+        let mut sequence = FixedSequence::new(seed);
+        let mut table = CodedTable::empty(&schema);
+        for _ in 0..500 {
+            let (x, noise) = (sequence.next_uniform(), (0..12).map(|_| sequence.next_uniform()).sum::<f64>() / 2.0);
+            table.push(&[Cell::Number(x)], Label::Value(x + noise));
+        }
+        let (_, model) = fit(&schema, &MemoryEngine::new(table), &default(), 1000.0, seed);
+        let output = &model.outputs[0];
+        held += usize::from(output.intercept.abs() < 1.96 * output.standard_error.expect("the method knows it"));
+    }
+    assert!(held >= 68, "{held} of 80");
+}
+
+/// What one row in two hundred says is kept where the budget is large: a share of rows that were always read as the border of their range
+/// would be an error that no budget takes away.
+#[test]
+fn a_large_budget_keeps_what_is_far_out() {
+    let schema = Schema::from_text(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-10, 110]\n[features]\n\
+         x = { bounds = [0, 100], log = false }\n",
+    )
+    .expect("legal");
+    let mut sequence = FixedSequence::new(5);
+    let mut table = CodedTable::empty(&schema);
+    let mut far = Vec::new();
+    for row in 0..20_000 {
+        let place = f64::midpoint(sequence.next_uniform(), 1.0);
+        let x = if row % 200 == 0 { 100.0 * place } else { place };
+        table.push(&[Cell::Number(x)], Label::Value(x + sequence.next_uniform()));
+        far.extend((row % 200 == 0).then_some(x));
+    }
+    let (_, model) = fit(&schema, &MemoryEngine::new(table), &default(), 100.0, 1);
+    let error = far.iter().map(|x| (model.score(0, &[1.0, *x]) - x).powi(2)).sum::<f64>() / far.len() as f64;
+    // Their mean square distance from the mean of all rows is some 3,300.
+    assert!(error < 100.0, "{error}");
+}
+
 #[test]
 fn a_tiny_budget_is_no_worse_than_the_middle_of_the_bounds() {
     let schema = schema("adjacency = \"add-remove\"");

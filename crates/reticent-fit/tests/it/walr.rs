@@ -394,3 +394,35 @@ fn options_of_another_solver_are_refused_by_name() {
     assert!(refused(as_stated().with("learning-rate", 0)).starts_with("--learning-rate must be"));
     assert!(refused(Asked::of("walr").with("solver", "newton")).starts_with("--solver must be one of"));
 }
+
+/// A second constant column is the intercept once more: no release tells the two apart, and none has to.
+#[test]
+fn constant_columns_do_no_harm() {
+    for declared in ["classes = [0, 1]", "bounds = [-8, 8]"] {
+        let schema = Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n{declared}\n[features]\n\
+             a = {{ bounds = [-5, 5] }}\nk = {{ bounds = [-5, 5] }}\nl = {{ bounds = [0, 10] }}\n"
+        ))
+        .expect("legal");
+        let mut table = CodedTable::empty(&schema);
+        let mut stream = Stream(7);
+        for _ in 0..4000 {
+            let (number, noise) = (stream.normal(), stream.normal());
+            let label = match declared {
+                "classes = [0, 1]" => Label::Class(u16::from(number + 0.5 * noise > 0.0)),
+                _ => Label::Value(number + 0.1 * noise),
+            };
+            table.push(&[number, 3.0, 7.0].map(Cell::Number), label);
+        }
+        let engine = MemoryEngine::new(table);
+        for epsilon in [1.0, 30.0] {
+            let (_, model) = fit(&schema, &engine, &Asked::of("walr"), epsilon, 1);
+            let found: Vec<f64> = model.outputs[0].coefficients.iter().map(|one| one.coefficient).collect();
+            assert!(found[0] > 0.9, "{declared}, epsilon {epsilon}: {found:?}");
+            assert!(
+                found[1..].iter().all(|constant| constant.abs() < 0.01),
+                "{declared}, epsilon {epsilon}: {found:?}"
+            );
+        }
+    }
+}
