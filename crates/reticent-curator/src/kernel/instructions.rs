@@ -1,8 +1,8 @@
 //! Which instructions the machine has, found when the program runs: with `tile_unit.rs` the only place with `unsafe`.
 //!
 //! A kernel is compiled once for each set. Code compiled for instructions that the machine lacks must never run: that, and
-//! nothing else, is what the `unsafe` blocks below assert. An [`Instructions`] is the proof: its field is private, and the
-//! only functions that make one have asked the machine before.
+//! nothing else, is what the `unsafe` blocks of `Instructions` assert. An [`Instructions`] is the proof: its field is private,
+//! and the only functions that make one have asked the machine before. `ask_for` alone is about memory.
 
 #![allow(unsafe_code)]
 
@@ -18,13 +18,12 @@ use super::softmax::{self, SoftmaxPass};
 use super::{tile_products, tile_unit::TileUnit};
 
 /// Asks memory for the cache line of a place that will be read soon.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn ask_for<T>(place: &T) {
-    // SAFETY: every machine of the target has the instruction. It reads nothing into the program, and the place is readable.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(place).cast());
-    }
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: every machine of the target has the instruction, and the place is readable. Nothing is read into the program.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) }
 }
 
 /// A set of instructions that this machine has.
