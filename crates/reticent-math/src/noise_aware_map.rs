@@ -138,7 +138,7 @@ impl Prior {
     pub fn new(features: MatRef<'_, f64>, model: ResponseModel, centre: Option<MatRef<'_, f64>>) -> Self {
         let (rows, columns) = features.shape();
         let mean_row = Mat::from_fn(columns, 1, |column, _| features.col(column).sum() / rows.max(1) as f64);
-        let mut of_constant = 2e-6;
+        let mut of_constant = CONSTANT.0;
         let spread_square = (0..columns)
             .map(|column| {
                 let (low, high) = features
@@ -148,14 +148,12 @@ impl Prior {
                 let (range, mean) = (high - low, mean_row[(column, 0)]);
                 let variance =
                     features.col(column).iter().map(|value| (value - mean).powi(2)).sum::<f64>() / rows as f64;
-                // A rare category must not get a huge prior effect for being rare, nor one that never occurs. A constant
-                // column is left to the other part of the prior: its share of the mean score is all that it does. That of a
-                // second one is the first's: it is drawn to nothing, or no release could tell the two apart. By the range, as
-                // rounding gives a constant a variance.
+                // A rare category must not get a huge prior effect for being rare, nor one that never occurs. Whether a column
+                // is constant the range tells: rounding gives a constant a variance.
                 if range > 0.0 {
                     variance.max(RARE * range * range)
                 } else if mean.abs() > 0.0 {
-                    std::mem::replace(&mut of_constant, 1e4) * mean * mean
+                    std::mem::replace(&mut of_constant, CONSTANT.1) * mean * mean
                 } else {
                     RARE
                 }
@@ -195,6 +193,10 @@ impl Prior {
 
 /// Columns of standard deviation below `sqrt(RARE)` times their range are treated as if it were that.
 const RARE: f64 = 0.02;
+/// Variance of a constant column in the prior, in squares of its mean. The first, the intercept, is left to the other part of the prior: its
+/// share of the mean score is all that it does. What another one does the first does, too: it is drawn to nothing, or no release could
+/// tell the two apart.
+const CONSTANT: (f64, f64) = (2e-6, 1e4);
 
 /// A fit with its uncertainty.
 #[derive(Clone, Debug)]
