@@ -227,9 +227,9 @@ impl GramPosterior {
         let mut with_mean = self.covariance[..columns].to_vec();
         let doubt = (with_mean[0] - self.residual_variance * per_row).max(0.0);
         with_mean[0] = doubt;
-        // No weight goes with the mean more than its own variance and the mean's allow.
+        // No weight goes with the mean more than its own variance and the mean's allow. A bound that is no number would end the program.
         for (j, with) in with_mean.iter_mut().enumerate() {
-            let most = (self.covariance[j * columns + j] * doubt).sqrt();
+            let most = (self.covariance[j * columns + j] * doubt).max(0.0).sqrt();
             *with = with.clamp(-most, most);
         }
         let spread = doubt + deviation * deviation;
