@@ -173,8 +173,8 @@ fn text(audit: &Audit, confidence: f64) -> String {
          Test:  a linear score of all releases, {} fresh fits of each neighbour; it mistook the first for the second in \
          {:.2} %, the second for the first in {:.2} %\n\n\
          Lower bound with {} % confidence: mu {:.4}, {:.1} % of the claim; epsilon {:.4} at the same delta\n\n\
-         A bound above the claim shows that noise is missing. One below it proves nothing about other pairs and tests, and \
-         says the more of this one the closer it comes to the claim: what is missing beyond it would have been seen.\n",
+         A bound above the claim shows that noise is missing. One below it proves nothing about other pairs and tests; the \
+         closer it comes to the claim, the less noise could be missing unseen by this one.\n",
         claim.relation,
         claim.epsilon,
         claim.delta.get(),

@@ -263,8 +263,8 @@ pub(super) mod avx2 {
 
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
     ///
-    /// Memory is asked for `ahead` meanwhile, which will be read next: a pass over 100 columns of a table beyond the cache took a
-    /// quarter less time with it on a processor that has no more than these instructions (AMD Zen 3).
+    /// Memory is asked for `ahead` meanwhile, which will be read next: without it a pass over a table beyond the cache waits, at least
+    /// on a processor that has no more than these instructions (AMD Zen 3).
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::kernel) fn accumulate<T: Coordinate, const C: usize>(
