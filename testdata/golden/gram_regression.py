@@ -49,9 +49,12 @@ def unknown_entries(values, g, s):
     return entries
 
 
-def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, free_intercept=False, target_mean=None):
+def posterior(
+    gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, features_square=1.0, free_intercept=False, target_mean=None
+):
     d = len(cross)
-    median = 0.1 if mean is None else 0.01
+    # All slopes together explain some .03 of a target in [-1, 1], and around a start a tenth of it.
+    median = (0.03 if mean is None else 0.003) / features_square
     if target_mean:
         # Uniform targets have a variance of 1/3: precisions 3 and 1/u².
         target_mean = (target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2), target_mean[1])
@@ -80,7 +83,7 @@ def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, 
         c = prior * g**2 + v
         w, pv = prior * g * z / c, prior * v / c
         squares = w**2 + pv
-    log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(grid[:, None] / median) / 2.0) ** 2
+    log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(grid[:, None] / median) / 3.0) ** 2
     explained = rows * sigma2[..., 0] + (g * (w**2 + pv)).sum(-1)
     spread = r_var + 2 * rows * sigma2[..., 0] ** 2 + (2 * g**2 * pv * (2 * w**2 + pv)).sum(-1)
     spread = spread + 2 * s**2 * (w**2 + pv).sum(-1) ** 2
@@ -113,12 +116,13 @@ def posterior(gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, 
 if __name__ == "__main__":
     gram, cross, square = release()
     upper = gram[np.triu_indices(D)]
+    scaled = {"unit": 2.0, "features_square": 3.0, "free_intercept": True}
     cases = {
         "quiet": posterior(gram, cross, square, 0.05, 0.05, 0.05),
         "noisy": posterior(gram, cross, square, 9.0, 6.0, 20.0),
         "centred": posterior(gram, cross, square, 9.0, 6.0, 20.0, rows=280.0, mean=[0.4, -0.3, 0.0, 0.1]),
-        "intercept": posterior(gram, cross, square, 9.0, 6.0, 20.0, unit=2.0, free_intercept=True),
-        "target mean": posterior(gram, cross, square, 9.0, 6.0, 20.0, unit=2.0, free_intercept=True, target_mean=(0.2, 0.4)),
+        "intercept": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled),
+        "target mean": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled, target_mean=(0.2, 0.4)),
     }
     document = {"upper": upper.tolist(), "cross": cross.tolist(), "square": square, "cases": cases}
     pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")

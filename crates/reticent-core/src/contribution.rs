@@ -10,7 +10,7 @@ use crate::encoding::{LATTICE_NORM_MAX, LatticeRow, norm_square};
 use crate::largest_place::largest_place;
 use crate::pass_weights::PassWeights;
 use crate::query::{
-    BIN_STEP, COUNT_STEP, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, TARGET_BINS,
+    BIN_STEP, COUNT_STEP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, TARGET_BINS, log_loss_cap,
     outputs, target_counts,
 };
 use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};
@@ -132,7 +132,7 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
             } else {
                 log_sum_exp_excess(&all_scores(), class)
             };
-            let cap = LOG_LOSS_STEP * i64::from(LOG_LOSS_CAP);
+            let cap = LOG_LOSS_STEP * i64::from(log_loss_cap(classes));
             totals[0] += i128::from(((loss * LOG_LOSS_STEP as f64) as i64).clamp(0, cap));
         }
         Map::ScoreHistogram { buckets } => {

@@ -45,8 +45,13 @@ pub const BIN_STEP: i64 = 3 * COUNT_STEP;
 /// Steps of one unit of log loss.
 pub const LOG_LOSS_STEP: i64 = 1 << 20;
 
-/// A row's log loss is capped here, in nats, when it is added up for a private evaluation.
-pub const LOG_LOSS_CAP: u32 = 4;
+/// A row's log loss is capped here, in nats, when it is added up for a private evaluation: 4 for two classes, and for more of them by as
+/// many whole nats more as a guess among all of them loses more.
+#[must_use]
+pub fn log_loss_cap(classes: u32) -> u32 {
+    let more = (f64::from(classes.max(2)) / 2.0).ln().ceil();
+    4 + more as u32
+}
 
 /// Largest multiplier of a block of [`Map::Gram`].
 pub const GRAM_MULTIPLIER_MAX: u32 = 4096;
@@ -255,7 +260,7 @@ pub enum Map {
         /// Classes: two have one score a model, more have one each.
         classes: u32,
     },
-    /// Log loss capped at [`LOG_LOSS_CAP`], in steps of [`LOG_LOSS_STEP`]: one coordinate.
+    /// Log loss capped at [`log_loss_cap`], in steps of [`LOG_LOSS_STEP`]: one coordinate.
     LogLoss {
         /// Classes: two have one score, more have one each.
         classes: u32,

@@ -17,13 +17,15 @@ use crate::prepared_fit::Fitted;
 
 /// Ridge on the summed loss, in columns of values from 0 to 1: makes collinear one-hot columns unique, too little to matter otherwise.
 const RIDGE: f64 = 0.001;
-/// Least ridge of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
+/// Ridge of a party, and the least of a start, in columns of variance 1: the weights have a normal prior of standard deviation 1.
 const START_RIDGE: f64 = 1.0;
 /// With many columns the prior is narrower, so that it expects this variance of a score at most: a start from fewer rows than columns would
 /// else be sure of everything, and a private fit cannot take back what a hundred columns have learnt by heart.
 const START_SCORE_VARIANCE: f64 = 10.0;
-/// The intercept is penalised a ten-thousandth as much as the rest.
-const INTERCEPT_SCALE: f64 = 100.0;
+/// Prior standard deviation of a start's intercept: it is penalised next to nothing.
+const START_INTERCEPT: f64 = 100.0;
+/// The same of the classifier of a party, whose rows may all be of one class: log-odds.
+const PARTY_INTERCEPT: f64 = 3.0;
 /// Columns up to which two classes are fitted by Newton's method, whose steps take time by the cube of their number.
 const NEWTON_COLUMNS: usize = 1500;
 /// Nats a row that ten more steps of the multinomial fit would have to gain for it to go on.
@@ -70,13 +72,38 @@ pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) ->
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
 pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
+    let ridge = |columns| START_RIDGE.max(columns as f64 / START_SCORE_VARIANCE);
+    fit_under_prior(schema, rows, ridge, START_INTERCEPT)
+}
+
+/// The same as the classifier of a party, however few and alike its rows are. Its ridge does not grow with the columns: what many parties
+/// have learnt by heart is averaged away, and what a prior has taken from every one of them is not.
+///
+/// # Errors
+/// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
+pub(crate) fn fit_of_party<'a>(
+    schema: &Schema,
+    rows: impl Iterator<Item = (&'a [f64], f64)>,
+) -> Result<Model, PublicFitError> {
+    let ridge = |_| START_RIDGE;
+    fit_under_prior(schema, rows, ridge, PARTY_INTERCEPT)
+}
+
+fn fit_under_prior<'a>(
+    schema: &Schema,
+    rows: impl Iterator<Item = (&'a [f64], f64)>,
+    ridge: impl Fn(usize) -> f64,
+    intercept_deviation: f64,
+) -> Result<Model, PublicFitError> {
     let mut table = UnitTable::of(schema, rows)?;
     let (centre, mut scale) =
         table.rescale(|table, column| if column == 0 { (0.0, 1.0) } else { table.moments(column) });
-    scale[0] = INTERCEPT_SCALE;
-    table.values.iter_mut().step_by(table.columns).for_each(|one| *one *= INTERCEPT_SCALE);
+    let ridge = ridge(table.columns);
+    // The ridge draws the weight of a longer column less.
+    let longer = intercept_deviation * ridge.sqrt();
+    scale[0] = longer;
+    table.values.iter_mut().step_by(table.columns).for_each(|one| *one *= longer);
     let encoding = Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm);
-    let ridge = START_RIDGE.max(table.columns as f64 / START_SCORE_VARIANCE);
     fit_encoded(schema, encoding, table, ridge)
 }
 

@@ -54,6 +54,17 @@ pub struct TargetMean {
     pub deviation: f64,
 }
 
+/// Log-normal hyper-prior of `tau²`: how much of the target's variance slopes of that size would explain together, however many they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlopePrior {
+    /// Mean over the rows of a row's squared features, without an intercept, in units in which a coefficient of 1 is [`NoisyGram::unit`].
+    pub features_square: f64,
+    /// Median of `tau²` times that. A target spread evenly over `[-1, 1]` has a variance of 1/3.
+    pub explained: f64,
+    /// Standard deviation of its logarithm.
+    pub deviation: f64,
+}
+
 /// A noisy Gram matrix of features and target.
 #[derive(Clone, Copy, Debug)]
 pub struct NoisyGram<'a> {
@@ -72,6 +83,8 @@ pub struct NoisyGram<'a> {
     /// What a coefficient of 1, for a column of values about 1, is in these units: rows may have been shrunken to norm 1 and
     /// targets left as they are. The hyper-prior of coefficients is in it.
     pub unit: f64,
+    /// What is expected of the slopes.
+    pub slopes: SlopePrior,
     /// Whether the first column is an intercept with a prior of its own, of standard deviation `unit/sqrt(3)`: a target's mean says
     /// nothing about the size of slopes.
     pub free_intercept: bool,
@@ -118,10 +131,8 @@ pub enum GramError {
 const PRIOR_GRID: (f64, f64, usize) = (1e-7, 1e3, 49);
 /// Grid of `ln sigma²`.
 const RESIDUAL_GRID: (f64, f64, usize) = (1e-6, 1.0, 49);
-/// Log-normal hyper-prior of `tau²/unit²`: median, and standard deviation of the logarithm.
-const HYPER_PRIOR: (f64, f64) = (0.1, 2.0);
-/// Its median around a prior mean: a start is expected to be right to a third of a coefficient.
-const MEDIAN_AROUND_A_START: f64 = 0.01;
+/// How much less is expected around a prior mean: a start is right to a third of a coefficient.
+const AROUND_A_START: f64 = 0.1;
 
 /// Posterior of the coefficients given a release: see the module.
 ///
@@ -163,7 +174,9 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
         (0..d).map(|k| if release.free_intercept { eigen.U()[(0, k)].powi(4) } else { 0.0 }).collect();
     let unit_square = release.unit * release.unit;
 
-    let median = if release.prior_mean.is_some() { MEDIAN_AROUND_A_START } else { HYPER_PRIOR.0 };
+    let around_start = if release.prior_mean.is_some() { AROUND_A_START } else { 1.0 };
+    let hyper = release.slopes;
+    let median = hyper.explained * around_start / hyper.features_square;
 
     let mut mixture = Mixture::new(d);
     let (mut squares, mut of_matrix, mut costs) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
@@ -187,7 +200,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
                     costs[k] = 0.5 * (c.ln() + signal[k] * signal[k] / c);
                 }
             }
-            let mut cost = 0.5 * ((log_prior - median.ln()) / HYPER_PRIOR.1).powi(2) + costs.iter().sum::<f64>();
+            let mut cost = 0.5 * ((log_prior - median.ln()) / hyper.deviation).powi(2) + costs.iter().sum::<f64>();
             let (mut explained, mut explained_variance) = (0.0, 0.0);
             for (k, g) in spectrum.iter().enumerate() {
                 explained += g * squares[k];

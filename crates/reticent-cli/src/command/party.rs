@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reticent_core::schema::{Class, Schema, TargetKind};
+use reticent_core::schema::{Schema, TargetKind};
 use reticent_curator::file_fingerprint::file_fingerprint;
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, VotesError, is_party_name};
 use reticent_curator::source::Need;
@@ -35,7 +35,6 @@ pub(super) fn run(command: &PartyCommand) -> Result<(), Failure> {
 /// The public side of a vote.
 struct Question {
     schema: Schema,
-    classes: Vec<Class>,
     auxiliary: Auxiliary,
     ballot: Ballot,
 }
@@ -44,7 +43,7 @@ impl Question {
     fn read(request: &BallotRequest) -> Result<Self, Failure> {
         let schema = read_schema(&request.schema)?;
         let classes = match &schema.target().kind {
-            TargetKind::Classes(classes) => classes.clone(),
+            TargetKind::Classes(classes) => classes,
             TargetKind::Bounds { .. } => {
                 let message =
                     "parties vote on classes, and the schema's target has bounds; change [target] in the schema";
@@ -52,8 +51,8 @@ impl Question {
             }
         };
         let auxiliary = read_auxiliary(&request.auxiliary, &schema)?;
-        let ballot = Ballot::new(&classes, auxiliary.rows(), auxiliary.fingerprint().to_owned());
-        Ok(Self { schema, classes, auxiliary, ballot })
+        let ballot = Ballot::new(classes, auxiliary.rows(), auxiliary.fingerprint().to_owned());
+        Ok(Self { schema, auxiliary, ballot })
     }
 }
 
@@ -89,7 +88,8 @@ fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
     let question = Question::read(&arguments.ballot)?;
     let own = read_plain(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
     let labelled = own.labelled().map(|(row, class)| (row, class as usize));
-    let probabilities = local::vote(&question.auxiliary, question.classes.len(), labelled);
+    let probabilities = local::vote(&question.schema, &question.auxiliary, labelled)
+        .map_err(|error| Failure::Data(format!("{}: no classifier can be trained on these rows: {error}", arguments.data.display())))?;
     let form = if arguments.probabilities { VoteForm::Probabilities } else { VoteForm::Class };
     out.write_and_finish(&question.ballot.write(&arguments.party, form, &probabilities))?;
     files::print(&format!(

@@ -1,8 +1,8 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
 use super::{
-    BIN_STEP, COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_CAP, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map,
-    PARTY_STEPS, QueryShape, VoteRule,
+    BIN_STEP, COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map,
+    PARTY_STEPS, QueryShape, VoteRule, log_loss_cap,
 };
 use crate::adjacency::{Adjacency, Relation};
 use crate::ceil_sqrt::ceil_sqrt;
@@ -173,7 +173,7 @@ impl QueryShape {
             Map::CorrectCount { .. } => 2 * COUNT_SQUARE,
             // At most (1 - p, (1 - p)/2) or (-p, (1 - p)/2).
             Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 5,
-            Map::LogLoss { .. } => (LOG_LOSS_STEP as u128 * u128::from(LOG_LOSS_CAP)).pow(2),
+            Map::LogLoss { classes } => (LOG_LOSS_STEP as u128 * u128::from(log_loss_cap(classes))).pow(2),
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
             // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4. The bin of a numeric target: three steps.

@@ -169,7 +169,7 @@ proptest! {
             prop_assert_eq!(right, [1 << 20, i128::from(class == ranked[0]) << 20]);
             let loss = added(&query(Map::LogLoss { classes: 3 }, &weights), &row, class as i16)[0] as f64 / COUNT;
             let expected = -softmax(scores)[class].ln();
-            prop_assert!((loss - expected.min(4.0)).abs() < 1e-3, "{} {}", loss, expected);
+            prop_assert!((loss - expected.min(5.0)).abs() < 1e-3, "{} {}", loss, expected);
         }
 
         // The same from the row's exact products alone.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{Map, QueryShape, SumQuery};
+use reticent_core::query::{Map, QueryShape, SumQuery, log_loss_cap};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::Release;
@@ -56,7 +56,7 @@ pub fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
 /// Buys the figures. `grants` pays for the plan's releases in order; `weights` are those of the encoded columns.
 ///
 /// Figures are ratios of noisy sums; the standard errors come from the noise alone, by the delta method. The log loss of a
-/// row is capped at [`reticent_core::query::LOG_LOSS_CAP`] nats.
+/// row is capped at [`log_loss_cap`].
 ///
 /// # Errors
 /// [`SessionError`] when a release fails.
@@ -78,6 +78,7 @@ pub fn evaluate(
             .expect("the plan was made from the schema of this encoding");
         answers.push(session.release(grant, &query)?);
     }
+    let classes = class_names(schema).len() as u32;
     Ok(match &answers[..] {
         [correct, loss, histogram] => {
             let counts = histogram.values();
@@ -86,18 +87,17 @@ pub fn evaluate(
             Evaluation {
                 auc: Some(auc(negative, positive, noise)),
                 calibration: Some(calibration(negative, positive, noise)),
-                ..classification(correct, loss)
+                ..classification(classes, correct, loss)
             }
         }
-        [correct, loss] => classification(correct, loss),
+        [correct, loss] => classification(classes, correct, loss),
         [errors] => regression(schema, errors),
         _ => unreachable!("the plan has one to three releases"),
     })
 }
 
 /// Accuracy and log loss from counts and summed losses.
-fn classification(correct: &Release, loss: &Release) -> Evaluation {
-    let cap = f64::from(reticent_core::query::LOG_LOSS_CAP);
+fn classification(classes: u32, correct: &Release, loss: &Release) -> Evaluation {
     let values = correct.values();
     // At least one row: a noisy count may be anything, and a ratio needs a denominator.
     let rows = values[0].max(1.0);
@@ -108,7 +108,7 @@ fn classification(correct: &Release, loss: &Release) -> Evaluation {
     };
     Evaluation {
         accuracy: Some(ratio(values[1], correct.noise_standard_deviation, 1.0)),
-        log_loss: Some(ratio(loss.values()[0], loss.noise_standard_deviation, cap)),
+        log_loss: Some(ratio(loss.values()[0], loss.noise_standard_deviation, f64::from(log_loss_cap(classes)))),
         ..Evaluation::default()
     }
 }

@@ -23,7 +23,7 @@ use reticent_core::query::{BIN_STEP, COUNT_STEP, Map, ProductTarget, QueryShape,
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
-use reticent_math::gram_regression::{GramNoise, NoisyGram, TargetMean, posterior};
+use reticent_math::gram_regression::{GramNoise, NoisyGram, SlopePrior, TargetMean, posterior};
 use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, spared};
 
 use super::{FitRequest, Method, start_weights};
@@ -65,6 +65,10 @@ const CENTRE_NOISE: f64 = f64::INFINITY;
 
 /// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
 const ROWS_ABOVE_NOISE: f64 = 4.0;
+/// What all slopes together are expected to explain, of features as long as marginals say: measured in `docs/methods/gram.md`.
+const SLOPES: SlopePrior = SlopePrior { features_square: 1.0, explained: 0.03, deviation: 3.0 };
+/// The same where features are scaled by bounds, and how much they vary is not known: as one feature does that is spread evenly over them.
+const SLOPES_BY_BOUNDS: SlopePrior = SlopePrior { features_square: 1.0 / 3.0, explained: 0.03, deviation: 2.0 };
 
 /// The method.
 pub struct Gram;
@@ -186,8 +190,8 @@ struct Fit {
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let last = releases.count() - 1;
-        let (encoding, window, target_mean) = if last == 0 {
-            (self.encoding.clone(), TargetWindow::BOUNDS, None)
+        let (encoding, window, target_mean, slopes) = if last == 0 {
+            (self.encoding.clone(), TargetWindow::BOUNDS, None, SLOPES_BY_BOUNDS)
         } else {
             let marginals = releases.sum(0, &self.encoding, PassWeights::none())?;
             let binned = BinnedNumbers::released(releases, 1, &self.encoding, RANGE_RULE)?;
@@ -195,7 +199,7 @@ impl Fit {
             let window = marginals.window;
             let target_sum = releases.sum(last - 1, &marginals.encoding, PassWeights::of_target(window))?;
             let target_mean = marginals.target_mean(&target_sum);
-            (marginals.encoding, window, target_mean)
+            (marginals.encoding, window, target_mean, marginals.slopes)
         };
         let released = releases.sum(last, &encoding, PassWeights::of_target(window))?;
         let gram = GramRelease::of(&released, &releases.planned(last).shape, &encoding);
@@ -216,6 +220,7 @@ impl Fit {
             noise: GramNoise { matrix, cross, square },
             prior_mean: prior_mean.as_deref(),
             unit,
+            slopes,
             // A start model's intercept is as near as its other coefficients.
             free_intercept: self.init.is_none() && gram.columns.first() == Some(&0),
             target_mean,
@@ -244,6 +249,8 @@ struct ReadMarginals {
     noise: f64,
     /// What the noise of a centre is in its scaled column: root of the mean square.
     centre_noise: f64,
+    /// What is expected of slopes for features so long.
+    slopes: SlopePrior,
 }
 
 impl ReadMarginals {
@@ -287,7 +294,9 @@ impl Fit {
         let counts = BinCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
         let BoundsPart { centre, half } = find_part(&counts, spared);
         let window = TargetWindow::new(centre, half);
-        ReadMarginals { encoding: Arc::new(encoding), window, usable, noise, centre_noise }
+        // The intercept is 1 in every row.
+        let slopes = SlopePrior { features_square: (scaled.row_norm.powi(2) - 1.0).max(1e-3), ..SLOPES };
+        ReadMarginals { encoding: Arc::new(encoding), window, usable, noise, centre_noise, slopes }
     }
 
     /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.

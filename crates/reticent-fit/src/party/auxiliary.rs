@@ -104,10 +104,17 @@ impl Auxiliary {
         &self.encoding
     }
 
-    /// Another row's raw columns, standardised like the auxiliary rows.
-    pub(super) fn standardise<'a>(&'a self, raw: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
-        let shapes = self.encoding.centre().iter().zip(self.encoding.scale());
-        to_unit(raw, &self.bounds).zip(shapes).map(|(value, (centre, scale))| (value - centre) * scale)
+    /// Raw columns of the auxiliary rows, but for rounding.
+    pub(super) fn raw_rows(&self) -> impl Iterator<Item = Vec<f64>> + '_ {
+        let shapes: Vec<_> = self.encoding.centre().iter().zip(self.encoding.scale()).zip(&self.bounds).collect();
+        self.features.chunks_exact(self.columns()).map(move |row| {
+            let raw = |(value, ((centre, scale), (low, high))): (&f64, &((&f64, &f64), &(f64, f64)))| {
+                // A constant column has a scale of 0, and is its centre.
+                let in_bounds = if **scale > 0.0 { *centre + value / *scale } else { **centre };
+                low + (high - low) * in_bounds
+            };
+            row.iter().zip(&shapes).map(raw).collect()
+        })
     }
 
     /// The largest norm of a standardised row: at least 1, the intercept.

@@ -70,7 +70,8 @@ impl World {
                         (row, class)
                     })
                     .collect();
-                let shares = local::vote(&auxiliary, 2, own.iter().map(|(row, class)| (row.as_slice(), *class)));
+                let shares = local::vote(&schema, &auxiliary, own.iter().map(|(row, class)| (row.as_slice(), *class)))
+                    .expect("a minimum");
                 shares.chunks(2).map(|row| if row[1] > 0.5 { VOTE_STEPS as u16 } else { 0 }).collect()
             })
             .collect();

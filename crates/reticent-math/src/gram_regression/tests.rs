@@ -20,6 +20,9 @@ const SQUARE: f64 = 49.98564699370893;
 const QUIET: GramNoise = GramNoise { matrix: 0.05, cross: 0.05, square: 0.05 };
 const NOISY: GramNoise = GramNoise { matrix: 9.0, cross: 6.0, square: 20.0 };
 
+const SLOPES: SlopePrior = SlopePrior { features_square: 1.0, explained: 0.03, deviation: 3.0 };
+const LONG: SlopePrior = SlopePrior { features_square: 3.0, ..SLOPES };
+
 fn release(noise: GramNoise) -> NoisyGram<'static> {
     NoisyGram {
         upper: &UPPER,
@@ -29,6 +32,7 @@ fn release(noise: GramNoise) -> NoisyGram<'static> {
         noise,
         prior_mean: None,
         unit: 1.0,
+        slopes: SLOPES,
         free_intercept: false,
         target_mean: None,
     }
@@ -45,24 +49,15 @@ fn close(found: &[f64], expected: &[f64]) {
 #[test]
 fn the_posterior_agrees_with_the_script() {
     let quiet = posterior(&release(QUIET)).expect("a release");
-    close(&quiet.weights, &[0.5497448984890245, -0.47094780480272264, 0.35819716664250556, 0.7408209069122479]);
-    close(&[quiet.residual_variance], &[0.0473286452728227]);
+    close(&quiet.weights, &[0.5497384228804904, -0.4709349879420599, 0.3581799145154653, 0.7407640637386542]);
+    close(&[quiet.residual_variance], &[0.04733921370447874]);
     let noisy = posterior(&release(NOISY)).expect("a release");
-    close(&noisy.weights, &[0.5429958673087866, -0.3706149074323548, 0.17403394863376248, 0.19648402294137032]);
+    close(&noisy.weights, &[0.5419730870260964, -0.3694755148603926, 0.1722474056871822, 0.19400704301854513]);
     close(
         &noisy.covariance[..8],
-        &[
-            0.009208044357152551,
-            -0.0005830035589450524,
-            0.00041474493177737014,
-            0.00458998136818757,
-            -0.0005830035589450518,
-            0.014514847739730162,
-            -0.003518412762116122,
-            -0.014452948435557063,
-        ],
+        &[0.009235932446352688, -0.0006336260154017419, 0.0005037734662793348, 0.004689894131029828, -0.0006336260154017415, 0.014537984010740431, -0.003606127254572657, -0.01451462973353168],
     );
-    close(&[noisy.prior_variance, noisy.residual_variance], &[0.23539360877736076, 0.01151451491372991]);
+    close(&[noisy.prior_variance, noisy.residual_variance], &[0.23735121711262142, 0.011606456762888774]);
 }
 
 #[test]
@@ -70,32 +65,32 @@ fn the_prior_mean_agrees_with_the_script() {
     let mean = [0.4, -0.3, 0.0, 0.1];
     let centred = NoisyGram { rows: Some(280.0), prior_mean: Some(&mean), ..release(NOISY) };
     let centred = posterior(&centred).expect("a release");
-    close(&centred.weights, &[0.4810133467158172, -0.34038716110721556, 0.028463708740741937, 0.12810771957101877]);
-    close(&[centred.prior_variance, centred.residual_variance], &[0.01675578979877692, 0.008584650590615871]);
+    close(&centred.weights, &[0.4601972233586408, -0.3294609107200805, 0.02016136249842773, 0.1196942029146779]);
+    close(&[centred.prior_variance, centred.residual_variance], &[0.012258141982992701, 0.009026634677523189]);
 }
 
 #[test]
 fn an_intercept_of_its_own_and_a_unit_agree_with_the_script() {
-    let own = posterior(&NoisyGram { unit: 2.0, free_intercept: true, ..release(NOISY) }).expect("a release");
-    close(&own.weights, &[0.5741972504111831, -0.3532326413101593, 0.14390213056179382, 0.15349730914015522]);
+    let own = posterior(&NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, ..release(NOISY) }).expect("a release");
+    close(&own.weights, &[0.5757156781433967, -0.31924731400535644, 0.10437946647744473, 0.09775802101183888]);
     close(
         &own.covariance[..4],
-        &[0.00927082860430885, -5.299180772646047e-05, -0.0006070693173168297, 0.002499786510799587],
+        &[0.008604550330542875, 0.0001069104648338863, -0.0005351549219679922, 0.0014062047249265546],
     );
-    close(&[own.prior_variance, own.residual_variance], &[0.21566444130663182, 0.010731983984973896]);
+    close(&[own.prior_variance, own.residual_variance], &[0.12454906758241589, 0.011404668472902441]);
 }
 
 #[test]
 fn a_released_mean_of_the_target_agrees_with_the_script() {
     let target_mean = Some(TargetMean { value: 0.2, deviation: 0.4 });
-    let known = NoisyGram { unit: 2.0, free_intercept: true, target_mean, ..release(NOISY) };
+    let known = NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, target_mean, ..release(NOISY) };
     let known = posterior(&known).expect("a release");
-    close(&known.weights, &[0.5542491516158674, -0.36142475967381466, 0.1609383997120524, 0.1858007384174999]);
+    close(&known.weights, &[0.5550535669623436, -0.33889349404204383, 0.12813825732828504, 0.14013015316717556]);
     close(
         &known.covariance[..4],
-        &[0.0069191786846733916, 9.209101606505611e-05, -0.0005816016624349348, 0.002690623892863643],
+        &[0.00632596091278047, 0.00016594209174713303, -0.0004946079037461162, 0.001853518588135828],
     );
-    close(&[known.prior_variance, known.residual_variance], &[0.23363633240869072, 0.00972345507442247]);
+    close(&[known.prior_variance, known.residual_variance], &[0.14984069716450968, 0.010290407641206676]);
 }
 
 #[test]
