@@ -162,7 +162,7 @@ impl Account {
                 Some(budget) if total.is_none_or(|total| total > budget.mu_squared_down()) => {
                     return Err(Refusal::Exhausted(self.exhausted(relation, *spent, price, budget)));
                 }
-                None if total.is_none() => return Err(Refusal::Unbounded { relation: relation.clone() }),
+                None if total.is_none() => return Err(Refusal::Overfull { relation: relation.clone() }),
                 Some(_) | None => prices.insert(relation.clone(), price),
             };
         }
@@ -243,6 +243,16 @@ pub enum Refusal {
     )]
     Unbounded {
         /// The promised relation.
+        relation: Relation,
+    },
+    /// All requests together would cost more than can be written down.
+    #[error(
+        "the ledger refuses: under {relation} all its requests together would cost more than mu {:.0}, the most that an account \
+         holds, which protects nobody; ask with a smaller epsilon, or on a copy of the table with a ledger of its own",
+        MuSquared::MAX.mu_up()
+    )]
+    Overfull {
+        /// The relation.
         relation: Relation,
     },
     /// The claim is about a relation that the owner does not keep an account of.

@@ -768,6 +768,11 @@ mod tests {
     }
 
     #[test]
+    fn the_cap_of_the_log_loss_grows_with_the_classes() {
+        assert_eq!([2, 3, 5, 6, 10, 21, 1000].map(log_loss_cap), [4, 5, 5, 6, 6, 7, 11]);
+    }
+
+    #[test]
     fn gradient_sensitivity_follows_the_table() {
         let gradient = shape(Map::Gradient { loss: Loss::Logistic, columns: 5 });
         let once = (2048u128 * 32767).pow(2);

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::schema::{FeatureKind, Schema, TargetKind, number_spelling};
+use crate::schema::{Class, FeatureKind, Schema, TargetKind, number_spelling};
 
 /// A value as a table's reader hands it over.
 #[derive(Clone, Copy, PartialEq)]
@@ -192,12 +192,7 @@ impl From<&TargetKind> for TargetReaderKind {
     fn from(kind: &TargetKind) -> Self {
         match kind {
             TargetKind::Bounds { low, high } => Self::Bounds { low: *low, high: *high },
-            TargetKind::Classes(classes) => {
-                let indexed = classes.iter().zip(0..);
-                let spellings = indexed
-                    .flat_map(|(class, index)| class.spellings.iter().map(move |spelling| (spelling.as_str(), index)));
-                Self::Classes(Spellings::new(spellings, BooleanNumbers::Alike))
-            }
+            TargetKind::Classes(classes) => Self::Classes(Spellings::of_classes(classes)),
         }
     }
 }
@@ -255,7 +250,20 @@ enum BooleanNumbers {
     Apart,
 }
 
+/// What finds the index of the class that a text stands for, by the rules for a target's values.
+pub fn class_finder(classes: &[Class]) -> impl Fn(&str) -> Option<usize> {
+    let spellings = Spellings::of_classes(classes);
+    move |text| spellings.find(RawValue::Text(text.as_bytes()).trimmed()).map(|index| index as usize)
+}
+
 impl Spellings {
+    fn of_classes(classes: &[Class]) -> Self {
+        let indexed = classes.iter().zip(0..);
+        let spellings =
+            indexed.flat_map(|(class, index)| class.spellings.iter().map(move |spelling| (spelling.as_str(), index)));
+        Self::new(spellings, BooleanNumbers::Alike)
+    }
+
     fn new<'s>(spellings: impl Iterator<Item = (&'s str, u32)>, boolean_numbers: BooleanNumbers) -> Self {
         let mut read =
             Self { exact: HashMap::default(), numbers: HashMap::default(), booleans: [None; 2], any_number: false };

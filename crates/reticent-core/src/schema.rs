@@ -206,6 +206,12 @@ pub const ROW_NORM_MIN: f64 = 1e-6;
 /// The smallest span of bounds, next to their size: closer bounds are one number in 64-bit arithmetic.
 pub const SPAN_MIN: f64 = 1e-9;
 
+/// Whether bounds leave room for more than one value.
+#[must_use]
+pub fn has_span(low: f64, high: f64) -> bool {
+    high - low > SPAN_MIN * low.abs().max(high.abs()).max(1e-90)
+}
+
 /// Name of the bucket for every value of a categorical feature that is not declared.
 pub const OTHER: &str = "other";
 /// The declared maximum number of rows when the schema does not say: `2^31`.

@@ -9,7 +9,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use reticent_core::record::RawValue;
-use reticent_core::schema::{BOUND_MAX, MISSING_DEFAULT, OTHER, number_spelling, toml_key, toml_list, toml_string};
+use reticent_core::schema::{
+    BOUND_MAX, MISSING_DEFAULT, OTHER, has_span, number_spelling, toml_key, toml_list, toml_string,
+};
 
 use crate::source::{
     ColumnNames, CsvTable, NamedIn, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable,
@@ -374,11 +376,11 @@ fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
     Ok(format!("classes = {}", toml_list(&written, "classes = ".len())))
 }
 
-/// The bounds of the values, rounded outward to two figures of their span; none when there is no span.
+/// The bounds of the values, rounded outward to two figures of their span; none when there is no span that a schema takes.
 fn friendly_bounds(summary: &Summary) -> Option<(f64, f64)> {
     let (low, high) = (summary.low.max(-BOUND_MAX), summary.high.min(BOUND_MAX));
     let span = high - low;
-    if span.is_nan() || span <= 0.0 {
+    if !has_span(low, high) {
         return None;
     }
     let exponent = span.log10().floor() as i32 - 1;

@@ -88,8 +88,9 @@ fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
     let question = Question::read(&arguments.ballot)?;
     let own = read_plain(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
     let labelled = own.labelled().map(|(row, class)| (row, class as usize));
-    let probabilities = local::vote(&question.schema, &question.auxiliary, labelled)
-        .map_err(|error| Failure::Data(format!("{}: no classifier can be trained on these rows: {error}", arguments.data.display())))?;
+    let probabilities = local::vote(&question.schema, &question.auxiliary, labelled).map_err(|error| {
+        Failure::Data(format!("{}: no classifier can be trained on these rows: {error}", arguments.data.display()))
+    })?;
     let form = if arguments.probabilities { VoteForm::Probabilities } else { VoteForm::Class };
     out.write_and_finish(&question.ballot.write(&arguments.party, form, &probabilities))?;
     files::print(&format!(

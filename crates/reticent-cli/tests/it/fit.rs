@@ -173,7 +173,7 @@ fn rows_are_counted_where_their_number_is_public() {
     let lecture = format!("{FIT} --method noisy-gd-lecture --passes 2");
     assert!(tells(of("replace"), &lecture));
     let plan = "plan --schema schema.toml --epsilon 1 --delta 1e-6 --method noisy-gd-lecture";
-    assert!(folder.refuse(2, plan).contains("counts it itself under replace"));
+    assert!(folder.refuse(2, plan).contains("counts it itself under replace and label"));
 }
 
 /// All rows of a patient are one unit: the certificate says so, and rows beyond the cap do not count.

@@ -1,8 +1,8 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
 use super::{
-    BIN_STEP, COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map,
-    PARTY_STEPS, QueryShape, VoteRule, log_loss_cap,
+    BIN_STEP, COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS,
+    QueryShape, VoteRule, log_loss_cap,
 };
 use crate::adjacency::{Adjacency, Relation};
 use crate::ceil_sqrt::ceil_sqrt;

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::nearest_name::did_you_mean;
 use super::{
     BOUND_MAX, CATEGORIES_MAX, CLASSES_MAX, ENCODED_COLUMNS_MAX, Feature, FeatureKind, LIBSVM_GROUP,
-    NONZEROS_MAX_LIMIT, OTHER, Privacy, ROW_NORM_MIN, ROWS_MAX_LIMIT, SPAN_MIN, SchemaParts, SchemaProblem,
-    TableFormat, Target, TargetKind, TextFormat, toml_key,
+    NONZEROS_MAX_LIMIT, OTHER, Privacy, ROW_NORM_MIN, ROWS_MAX_LIMIT, SchemaParts, SchemaProblem, TableFormat, Target,
+    TargetKind, TextFormat, has_span, toml_key,
 };
 use crate::adjacency::{Adjacency, PrivacyUnit};
 
@@ -277,7 +277,7 @@ impl Problems {
             format!("[{low:e}, {high:e}] is beyond {BOUND_MAX:e}; write the smallest and the largest plausible value")
         } else if low > high {
             format!("[{low}, {high}] has the larger number first; write [{high}, {low}]")
-        } else if high - low <= SPAN_MIN * low.abs().max(high.abs()).max(1e-90) {
+        } else if !has_span(low, high) {
             format!(
                 "[{low}, {high}] leaves room for one value only, or nearly so; write the smallest and the largest plausible value"
             )

@@ -65,7 +65,7 @@ fn a_spend_beyond_what_can_be_counted_is_refused() {
     for (more, is_admitted) in [(0, true), (1, false)] {
         let spent = MuSquared::from_steps(MuSquared::MAX.steps() - price.steps() + more);
         account.spent = BTreeMap::from([(relation(Adjacency::AddRemove), spent)]);
-        let refused = Refusal::Unbounded { relation: relation(Adjacency::AddRemove) };
+        let refused = Refusal::Overfull { relation: relation(Adjacency::AddRemove) };
         assert_eq!(account.admit(&request(1 << 20, 1)).err(), (!is_admitted).then_some(refused));
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::str::Lines;
 
 use reticent_core::query::{VOTE_STEPS, outputs};
+use reticent_core::record::class_finder;
 use reticent_core::schema::Class;
 
 use super::VotesError;
@@ -127,10 +128,12 @@ impl Ballot {
     pub(super) fn parse(&self, party: &str, text: &str) -> Result<Vec<u16>, (usize, String)> {
         let mut lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines();
         let columns = self.parse_header(party, &mut lines)?;
+        let class_of = class_finder(&self.classes);
         let mut votes = Vec::with_capacity(self.rows * self.outputs());
         for row in 1..=self.rows {
-            let shares =
-                self.parse_line(&columns, row, lines.next()).map_err(|problem| (row + HEADER_LINES, problem))?;
+            let shares = self
+                .parse_line(&columns, &class_of, row, lines.next())
+                .map_err(|problem| (row + HEADER_LINES, problem))?;
             let voted = if self.outputs() == 1 { &shares[1..] } else { &shares[..] };
             // Rounding down keeps the sum of a row within VOTE_STEPS.
             votes.extend(voted.iter().map(|share| (share * f64::from(VOTE_STEPS)).floor() as u16));
@@ -164,7 +167,13 @@ impl Ballot {
     }
 
     /// The shares of the classes in the vote on a row, or what is wrong with its line.
-    fn parse_line(&self, columns: &Columns, row: usize, line: Option<&str>) -> Result<Vec<f64>, String> {
+    fn parse_line(
+        &self,
+        columns: &Columns,
+        class_of: &impl Fn(&str) -> Option<usize>,
+        row: usize,
+        line: Option<&str>,
+    ) -> Result<Vec<f64>, String> {
         let Some(line) = line.filter(|line| !line.trim().is_empty()) else {
             return Err(format!("the vote on row {row} is missing; there are {} rows", self.rows));
         };
@@ -178,10 +187,7 @@ impl Ballot {
         let mut shares = vec![0.0; self.classes.len()];
         match columns {
             Columns::Class => {
-                let chosen = cells[1].trim();
-                let is_chosen = |class: &Class| class.name == chosen || class.spellings.iter().any(|one| one == chosen);
-                let class = self.classes.iter().position(is_chosen);
-                shares[class.ok_or("the vote is none of the schema's classes")?] = 1.0;
+                shares[class_of(&cells[1]).ok_or("the vote is none of the schema's classes")?] = 1.0;
             }
             Columns::Probabilities(places) => {
                 for (cell, class) in cells[1..].iter().zip(places) {

@@ -46,6 +46,12 @@ fn two_classes_are_one_integer_a_row() {
     assert_eq!(ballot.parse("p", text).expect("legal"), [3072, 0]);
     let text = "# reticent votes 1\n# party: p\n# auxiliary: \nrow,class\n1,yes.\n2,no\n";
     assert_eq!(ballot.parse("p", text).expect("spellings count"), [4096, 0]);
+    // As another program writes numbers and booleans.
+    for (names, written) in [(["0", "1"], "1,1.0\n2,0.0\n"), (["false", "true"], "1,True\n2,False\n")] {
+        let classes = names.map(|name| Class { name: name.to_owned(), spellings: vec![name.to_owned()] });
+        let text = format!("# reticent votes 1\n# party: p\n# auxiliary: \nrow,class\n{written}");
+        assert_eq!(Ballot::new(&classes, 2, String::new()).parse("p", &text).expect("a spelling"), [4096, 0]);
+    }
 }
 
 #[test]

@@ -107,6 +107,11 @@ fn a_public_draft_is_a_schema_of_the_file() {
     assert_eq!(bounds(3), "01234|98765", "a code is no number");
     assert_eq!(bounds(4), "a|say \"b\"");
     assert!(text.contains("# same has one value only") && text.contains("# void has no values"), "{text}");
+    // Numbers of a row that differ in their last digits only leave no room between bounds.
+    let numbered: String =
+        (0..40).map(|row| format!("{},{},{}\n", 9_007_199_254_740_990u64 + 2 * row, row, row % 2)).collect();
+    let text = draft(&files.text(&format!("id,age,class\n{numbered}")), &public("class"));
+    assert!(text.contains("# id has one value only") && checked(&text).features().len() == 1, "{text}");
     let TargetKind::Classes(classes) = &schema.target().kind else { panic!("{text}") };
     assert_eq!(classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>(), ["<=50K", ">50K"]);
 }

@@ -267,7 +267,7 @@ pub(super) fn declared_units(method: &'static str, schema: &Schema) -> Result<f6
     schema.privacy().rows.map(|units| units as f64).ok_or_else(|| {
         PlanError::Parameter(format!(
             "method {method} divides by the number of rows, which its source takes as public; declare it as `rows` in \
-             [privacy] (`reticent fit` counts it itself under replace), or use noisy-gd"
+             [privacy] (`reticent fit` counts it itself under replace and label), or use noisy-gd"
         ))
     })
 }

@@ -61,7 +61,7 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
         None => {
             return Err(PlanError::Parameter(format!(
                 "method {NAME} needs the number of rows for its ridge: declare a round figure as `rows` under [privacy] in \
-                 the schema (`reticent fit` counts it itself under replace), or give --l2"
+                 the schema (`reticent fit` counts it itself under replace and label), or give --l2"
             )));
         }
     };

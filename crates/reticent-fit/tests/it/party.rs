@@ -155,6 +155,41 @@ fn without_much_noise_every_combiner_finds_the_truth() {
     }
 }
 
+/// Four fifths of all rows are of one class, whatever their columns say. A party of 30 rows votes about that share: a ridge that drew its
+/// intercept, too, had it at .75 on the mean.
+#[test]
+fn a_small_party_knows_its_base_rate() {
+    let schema = generate::schema(COLUMNS, 0, PARTY);
+    let mut stream = Stream(3);
+    let public: Vec<Vec<f64>> = (0..200).map(|_| stream.row()).collect();
+    let auxiliary = Auxiliary::new(&schema, public.iter().map(Vec::as_slice), String::new()).expect("enough");
+    let mut share_of = |count: usize, common: f64| {
+        let own: Vec<(Vec<f64>, usize)> =
+            (0..count).map(|_| (stream.row(), usize::from(stream.uniform() < common))).collect();
+        let rows = own.iter().map(|(row, class)| (row.as_slice(), *class));
+        let shares = local::vote(&schema, &auxiliary, rows).expect("a minimum");
+        shares.chunks(2).map(|row| row[1]).sum::<f64>() / 200.0
+    };
+    let mean = (0..40).map(|_| share_of(30, 0.8)).sum::<f64>() / 40.0;
+    assert!((mean - 0.8).abs() < 0.03, "{mean}");
+    // Of one class only: nearly sure, and not quite.
+    let alike = share_of(30, 1.0);
+    assert!(alike > 0.95 && alike < 0.999, "{alike}");
+    assert!((share_of(0, 1.0) - 0.5).abs() < 1e-12, "no row, no opinion");
+}
+
+/// A column that is the same in all public rows still decides the vote where a party's rows tell what it means.
+#[test]
+fn a_column_that_is_constant_in_public_still_counts() {
+    let schema = generate::schema(1, 0, PARTY);
+    let auxiliary =
+        Auxiliary::new(&schema, [[1.0, 1.0]; 20].iter().map(|row| &row[..]), String::new()).expect("enough");
+    let own: Vec<([f64; 2], usize)> =
+        (0..200).map(|row| ([1.0, f64::from(row % 10)], usize::from(row % 10 > 4))).collect();
+    let votes = local::vote(&schema, &auxiliary, own.iter().map(|(row, class)| (&row[..], *class))).expect("a minimum");
+    assert!(votes.chunks(2).all(|row| row[1] < 0.2), "{votes:?}");
+}
+
 #[test]
 fn what_cannot_be_combined_is_refused_by_name() {
     let world = World::new(3, 20, 4);

@@ -55,7 +55,16 @@ fn the_posterior_agrees_with_the_script() {
     close(&noisy.weights, &[0.5419730870260964, -0.3694755148603926, 0.1722474056871822, 0.19400704301854513]);
     close(
         &noisy.covariance[..8],
-        &[0.009235932446352688, -0.0006336260154017419, 0.0005037734662793348, 0.004689894131029828, -0.0006336260154017415, 0.014537984010740431, -0.003606127254572657, -0.01451462973353168],
+        &[
+            0.009235932446352688,
+            -0.0006336260154017419,
+            0.0005037734662793348,
+            0.004689894131029828,
+            -0.0006336260154017415,
+            0.014537984010740431,
+            -0.003606127254572657,
+            -0.01451462973353168,
+        ],
     );
     close(&[noisy.prior_variance, noisy.residual_variance], &[0.23735121711262142, 0.011606456762888774]);
 }
@@ -71,7 +80,8 @@ fn the_prior_mean_agrees_with_the_script() {
 
 #[test]
 fn an_intercept_of_its_own_and_a_unit_agree_with_the_script() {
-    let own = posterior(&NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, ..release(NOISY) }).expect("a release");
+    let own =
+        posterior(&NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, ..release(NOISY) }).expect("a release");
     close(&own.weights, &[0.5757156781433967, -0.31924731400535644, 0.10437946647744473, 0.09775802101183888]);
     close(
         &own.covariance[..4],
