@@ -335,33 +335,29 @@ const STEPS_MAX: usize = 80;
 ///
 /// Where classes are separable most means are 0 or 1, and what is linear around a point says little of places far from it: there it lets
 /// even zero weights explain the release. So scales whose posterior lies where the release is in truth less likely are left out.
+///
+/// A public start may be wrong, and sure of it: steps from there, too, see means of 0 or 1, and can end far from everything. So with a start
+/// the way is gone from zero weights as well, and the end that is likelier, release and prior together, is kept.
 fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
-    let precisions: Vec<(Choice, Mat<f64>)> = (0..TAU_STEPS)
-        .map(|step| (Choice::of_scale(step, 0.0, prior), repeat(&prior.precision(tau(step)), model.contrasts())))
-        .collect();
-    let mut descent = Descent::start(statistic, model, prior)?;
-    let mut fixed: Option<f64> = None;
-    for step in 0..STEPS_MAX {
-        let point = descent.point(step)?;
-        let target = descent.target(&point, &precisions)?;
-        // The average over scales cannot go on for ever: in the end one scale is kept, which makes every step a descent.
-        let tau = fixed.unwrap_or_else(|| target.tau());
-        if step >= UPDATES && fixed.is_none() {
-            fixed = Some(tau);
-        }
-        let precision = repeat(&prior.precision(tau), model.contrasts());
-        let mut aim = Mixture::default();
-        if fixed.is_some() {
-            let information = Information::new(&point, &descent.covariance);
-            information.add(&precision, Choice { tau, variance: 0.0, log_prior: 0.0 }, &mut aim)?;
-        }
-        let mean = if fixed.is_some() { aim.mean() } else { target.mean() };
-        if descent.move_to(&point, &mean, &precision)? < 1e-7 {
-            return Ok(target.estimate(model, prior));
-        }
+    let from_start = Descent::start(statistic, model, prior)?;
+    if prior.centre.norm_max() == 0.0 {
+        return Ok(from_start.descend()?.0.estimate(model, prior));
     }
-    let point = descent.point(STEPS_MAX)?;
-    Ok(descent.target(&point, &precisions)?.estimate(model, prior))
+    let zero = stack((&prior.centre * model.basis()).as_ref()) * faer::Scale(-1.0);
+    let from_zero = Descent { parameters: zero, ..Descent::start(statistic, model, prior)? };
+    let from_start = from_start.descend();
+    let (target, _) = match (from_start, from_zero.descend()) {
+        (Ok(one), Ok(other)) => {
+            if other.1 < one.1 {
+                other
+            } else {
+                one
+            }
+        }
+        (Ok(one), Err(_)) | (Err(_), Ok(one)) => one,
+        (Err(error), Err(_)) => return Err(error),
+    };
+    Ok(target.estimate(model, prior))
 }
 
 /// How much larger the squared residual may be, in units of its covariance.
@@ -377,6 +373,50 @@ struct Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
+    /// The posteriors at the end of the way, and twice the negative log of how likely their mean is.
+    fn descend(mut self) -> Result<(Mixture, f64), MapError> {
+        let (model, prior) = (self.model, self.prior);
+        let precision = |tau: f64| repeat(&prior.precision(tau), model.contrasts());
+        let precisions: Vec<(Choice, Mat<f64>)> =
+            (0..TAU_STEPS).map(|step| (Choice::of_scale(step, 0.0, prior), precision(tau(step)))).collect();
+        let mut fixed: Option<f64> = None;
+        for step in 0..STEPS_MAX {
+            let point = self.point(step)?;
+            let target = self.target(&point, &precisions)?;
+            // The average over scales cannot go on for ever: in the end one scale is kept, which makes every step a descent.
+            let tau = fixed.unwrap_or_else(|| target.tau());
+            if step >= UPDATES && fixed.is_none() {
+                fixed = Some(tau);
+            }
+            let precision = precision(tau);
+            let mut aim = Mixture::default();
+            if fixed.is_some() {
+                let information = Information::new(&point, &self.covariance);
+                information.add(&precision, Choice { tau, variance: 0.0, log_prior: 0.0 }, &mut aim)?;
+            }
+            let mean = if fixed.is_some() { aim.mean() } else { target.mean() };
+            if self.move_to(&point, &mean, &precision)? < 1e-7 {
+                let cost = self.cost(&target, &precision)?;
+                return Ok((target, cost));
+            }
+        }
+        let point = self.point(STEPS_MAX)?;
+        let target = self.target(&point, &precisions)?;
+        let cost = self.cost(&target, &precision(target.tau()))?;
+        Ok((target, cost))
+    }
+
+    /// Twice the negative log of the release's likelihood and the prior's density, up to a constant, at the mean of the posteriors.
+    fn cost(&self, target: &Mixture, precision: &Mat<f64>) -> Result<f64, MapError> {
+        let point = Linearised::at(self.statistic, self.model, self.prior, &target.mean());
+        let covariance = point.covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+        let prior_factor = precision.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+        let misfit = dot(&point.residual, &covariance.solve(&point.residual)) + 2.0 * log_determinant(covariance.L());
+        let of_prior =
+            dot(&point.parameters, &(precision * &point.parameters)) - 2.0 * log_determinant(prior_factor.L());
+        Ok(misfit + of_prior)
+    }
+
     fn start(statistic: &'a Statistic<'a>, model: ResponseModel, prior: &'a Prior) -> Result<Self, MapError> {
         let parameters = Mat::zeros(prior.centre.nrows() * model.contrasts(), 1);
         // Replaced at the first point.
@@ -1002,6 +1042,38 @@ mod tests {
                 let hits = (0..ROWS).filter(|row| likeliest(*row) == class_of(*row)).count();
                 assert!(hits > ROWS * 97 / 100, "{classes} classes, noise {noise}: {hits} of {ROWS}");
             }
+        }
+    }
+
+    /// A start that is sure of the opposite is overruled by a release that knows better, however steep it is.
+    #[test]
+    fn a_wrong_start_does_not_lead_astray() {
+        const ROWS: usize = 2_000;
+        let mut uniform = FixedSequence::new(3);
+        let features = Mat::from_fn(ROWS, 3, |_, column| if column == 0 { 1.0 } else { uniform.next_uniform() });
+        let labels = Mat::from_fn(ROWS, 1, |row, _| {
+            let score: f64 = 2.0 * features[(row, 1)] - features[(row, 2)];
+            f64::from(u8::from(0.5 * (1.0 + uniform.next_uniform()) < 1.0 / (1.0 + (-score).exp())))
+        });
+        let rows = &features * faer::Scale(1.0 / 3f64.sqrt());
+        let released = rows.transpose() * &labels;
+        let statistic = Statistic {
+            features: features.as_ref(),
+            rows: rows.as_ref(),
+            released: released.as_ref(),
+            noise: 0.5,
+            labels_per_row: 1.0,
+            square: None,
+        };
+        let fitted = |centre: Option<&Mat<f64>>| {
+            let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, centre.map(Mat::as_ref));
+            fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded").weights
+        };
+        let without = fitted(None);
+        for steepness in [0.5, 2.0, 4.0, 8.0, 16.0] {
+            let with = fitted(Some(&(&without * faer::Scale(-steepness))));
+            let apart = (&with - &without).norm_max();
+            assert!(apart < 0.3, "{steepness}: {with:?} and without {without:?}");
         }
     }
 

@@ -106,14 +106,16 @@ impl Auxiliary {
 
     /// Raw columns of the auxiliary rows, but for rounding.
     pub(super) fn raw_rows(&self) -> impl Iterator<Item = Vec<f64>> + '_ {
-        let shapes: Vec<_> = self.encoding.centre().iter().zip(self.encoding.scale()).zip(&self.bounds).collect();
-        self.features.chunks_exact(self.columns()).map(move |row| {
-            let raw = |(value, ((centre, scale), (low, high))): (&f64, &((&f64, &f64), &(f64, f64)))| {
-                // A constant column has a scale of 0, and is its centre.
-                let in_bounds = if **scale > 0.0 { *centre + value / *scale } else { **centre };
-                low + (high - low) * in_bounds
-            };
-            row.iter().zip(&shapes).map(raw).collect()
+        self.features.chunks_exact(self.columns()).map(|row| {
+            let shapes = self.encoding.centre().iter().zip(self.encoding.scale()).zip(&self.bounds);
+            // A constant column has a scale of 0, and is its centre.
+            row.iter()
+                .zip(shapes)
+                .map(|(value, ((centre, scale), (low, high)))| {
+                    let in_bounds = if *scale > 0.0 { centre + value / scale } else { *centre };
+                    low + (high - low) * in_bounds
+                })
+                .collect()
         })
     }
 
