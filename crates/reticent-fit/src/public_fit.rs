@@ -72,33 +72,38 @@ pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) ->
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
 pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
-    let ridge = |columns| START_RIDGE.max(columns as f64 / START_SCORE_VARIANCE);
-    fit_under_prior(schema, rows, ridge, START_INTERCEPT)
+    let mut table = UnitTable::of(schema, rows)?;
+    let shape = table.rescale(|table, column| if column == 0 { (0.0, 1.0) } else { table.moments(column) });
+    let ridge = START_RIDGE.max(table.columns as f64 / START_SCORE_VARIANCE);
+    fit_under_prior(schema, table, shape, ridge, START_INTERCEPT)
 }
 
-/// The same as the classifier of a party, however few and alike its rows are. Its ridge does not grow with the columns: what many parties
-/// have learnt by heart is averaged away, and what a prior has taken from every one of them is not.
+/// The classifier of a party, however few and alike its rows are. Columns are scaled as in `encoding`, by public rows: what hardly varies in
+/// a party's own rows is not to decide votes on others. One that is constant in public rows keeps the schema's scale.
+///
+/// The ridge does not grow with the columns: what many parties have learnt by heart is averaged away, and what a prior has taken from every
+/// one of them is not.
 ///
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
 pub(crate) fn fit_of_party<'a>(
     schema: &Schema,
+    encoding: &Encoding,
     rows: impl Iterator<Item = (&'a [f64], f64)>,
-) -> Result<Model, PublicFitError> {
-    let ridge = |_| START_RIDGE;
-    fit_under_prior(schema, rows, ridge, PARTY_INTERCEPT)
-}
-
-fn fit_under_prior<'a>(
-    schema: &Schema,
-    rows: impl Iterator<Item = (&'a [f64], f64)>,
-    ridge: impl Fn(usize) -> f64,
-    intercept_deviation: f64,
 ) -> Result<Model, PublicFitError> {
     let mut table = UnitTable::of(schema, rows)?;
-    let (centre, mut scale) =
-        table.rescale(|table, column| if column == 0 { (0.0, 1.0) } else { table.moments(column) });
-    let ridge = ridge(table.columns);
+    let shape = table.rescale(|_, column| (encoding.centre()[column], 1.0 / encoding.scale()[column]));
+    fit_under_prior(schema, table, shape, START_RIDGE, PARTY_INTERCEPT)
+}
+
+/// Fits a table of which `shape` tells what was subtracted from every column and what multiplied by then.
+fn fit_under_prior(
+    schema: &Schema,
+    mut table: UnitTable,
+    (centre, mut scale): (Vec<f64>, Vec<f64>),
+    ridge: f64,
+    intercept_deviation: f64,
+) -> Result<Model, PublicFitError> {
     // The ridge draws the weight of a longer column less.
     let longer = intercept_deviation * ridge.sqrt();
     scale[0] = longer;
@@ -176,7 +181,7 @@ impl UnitTable {
         for column in 0..self.columns {
             let (place, width) = place_and_width(self, column);
             centre[column] = place;
-            scale[column] = if width > CONSTANT { 1.0 / width } else { 1.0 };
+            scale[column] = if width > CONSTANT && width.is_finite() { 1.0 / width } else { 1.0 };
         }
         for row in self.values.chunks_exact_mut(self.columns) {
             for ((value, centre), scale) in row.iter_mut().zip(&centre).zip(&scale) {

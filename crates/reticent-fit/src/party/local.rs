@@ -10,9 +10,9 @@ use crate::public_fit::{PublicFitError, fit_of_party};
 
 /// Probabilities of all classes for every auxiliary row, row after row, as the party's own rows suggest them.
 ///
-/// `rows` are raw columns with the index of their class. Without any row every class is equally likely. Columns are scaled by the party's
-/// own rows. Coefficients have a ridge of 1, the intercept a normal prior of
-/// standard deviation 3, which hardly draws a base rate and keeps a party that has seen one class only from being sure of it.
+/// `rows` are raw columns with the index of their class. Without any row every class is equally likely. Columns are scaled by the auxiliary
+/// rows. Coefficients have a ridge of 1, the intercept a normal prior of standard deviation 3, which hardly draws a base rate and keeps a
+/// party that has seen one class only from being sure of it.
 ///
 /// # Errors
 /// [`PublicFitError`] when the optimum is not reached.
@@ -21,7 +21,7 @@ pub fn vote<'a>(
     auxiliary: &Auxiliary,
     rows: impl Iterator<Item = (&'a [f64], usize)>,
 ) -> Result<Vec<f64>, PublicFitError> {
-    match fit_of_party(schema, rows.map(|(row, class)| (row, class as f64))) {
+    match fit_of_party(schema, auxiliary.encoding(), rows.map(|(row, class)| (row, class as f64))) {
         Ok(model) => Ok(auxiliary.raw_rows().flat_map(|row| model.probabilities(&row[..])).collect()),
         Err(PublicFitError::NoRows) => {
             let classes = class_names(schema).len();
