@@ -1,5 +1,5 @@
 //! Logistic and softmax regression on soft labels with a ridge: the strongly convex problem behind majority and soft-label
-//! combiners, and a party's own simple classifier.
+//! combiners.
 //!
 //! ```text
 //!   f(w) = (1/n) sum_i [ log sum_k e^(z_ik) - sum_k a_ik z_ik ] + ridge/2 ||w||²,    z_ik = w_k · x_i
