@@ -454,8 +454,7 @@ pub(crate) fn transformed_bounds(schema: &Schema, feature: usize, column: &Colum
 }
 
 /// Names of the target's classes; none for a numeric target.
-#[must_use]
-pub fn class_names(schema: &Schema) -> Vec<String> {
+pub(crate) fn class_names(schema: &Schema) -> Vec<String> {
     match &schema.target().kind {
         TargetKind::Classes(classes) => classes.iter().map(|class| class.name.clone()).collect(),
         TargetKind::Bounds { .. } => Vec::new(),

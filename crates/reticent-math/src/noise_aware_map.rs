@@ -339,25 +339,18 @@ const STEPS_MAX: usize = 80;
 /// A public start may be wrong, and sure of it: steps from there, too, see means of 0 or 1, and can end far from everything. So with a start
 /// the way is gone from zero weights as well, and the end that is likelier, release and prior together, is kept.
 fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
-    let from_start = Descent::start(statistic, model, prior)?;
+    let mut from_start = Descent::start(statistic, model, prior)?;
     if prior.centre.norm_max() == 0.0 {
-        return Ok(from_start.descend()?.0.estimate(model, prior));
+        return Ok(from_start.descend()?.estimate(model, prior));
     }
     let zero = stack((&prior.centre * model.basis()).as_ref()) * faer::Scale(-1.0);
     let from_zero = Descent { parameters: zero, ..Descent::start(statistic, model, prior)? };
-    let from_start = from_start.descend();
-    let (target, _) = match (from_start, from_zero.descend()) {
-        (Ok(one), Ok(other)) => {
-            if other.1 < one.1 {
-                other
-            } else {
-                one
-            }
-        }
-        (Ok(one), Err(_)) | (Err(_), Ok(one)) => one,
-        (Err(error), Err(_)) => return Err(error),
-    };
-    Ok(target.estimate(model, prior))
+    let ends = [from_start, from_zero].map(|mut descent| {
+        let target = descent.descend()?;
+        Ok::<_, MapError>((descent.cost(&target)?, target))
+    });
+    let likelier = ends.into_iter().flatten().min_by(|(one, _), (other, _)| one.total_cmp(other));
+    likelier.map(|(_, target)| target.estimate(model, prior)).ok_or(MapError::Scale)
 }
 
 /// How much larger the squared residual may be, in units of its covariance.
@@ -373,12 +366,18 @@ struct Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
-    /// The posteriors at the end of the way, and twice the negative log of how likely their mean is.
-    fn descend(mut self) -> Result<(Mixture, f64), MapError> {
-        let (model, prior) = (self.model, self.prior);
-        let precision = |tau: f64| repeat(&prior.precision(tau), model.contrasts());
+    fn start(statistic: &'a Statistic<'a>, model: ResponseModel, prior: &'a Prior) -> Result<Self, MapError> {
+        let parameters = Mat::zeros(prior.centre.nrows() * model.contrasts(), 1);
+        // Replaced at the first point.
+        let covariance = Mat::<f64>::identity(1, 1).llt(Side::Lower).map_err(|_| MapError::Scale)?;
+        Ok(Self { statistic, model, prior, parameters, covariance })
+    }
+
+    /// The posteriors at the end of the way.
+    fn descend(&mut self) -> Result<Mixture, MapError> {
+        let prior = self.prior;
         let precisions: Vec<(Choice, Mat<f64>)> =
-            (0..TAU_STEPS).map(|step| (Choice::of_scale(step, 0.0, prior), precision(tau(step)))).collect();
+            (0..TAU_STEPS).map(|step| (Choice::of_scale(step, 0.0, prior), self.precision(tau(step)))).collect();
         let mut fixed: Option<f64> = None;
         for step in 0..STEPS_MAX {
             let point = self.point(step)?;
@@ -388,7 +387,7 @@ impl<'a> Descent<'a> {
             if step >= UPDATES && fixed.is_none() {
                 fixed = Some(tau);
             }
-            let precision = precision(tau);
+            let precision = self.precision(tau);
             let mut aim = Mixture::default();
             if fixed.is_some() {
                 let information = Information::new(&point, &self.covariance);
@@ -396,32 +395,28 @@ impl<'a> Descent<'a> {
             }
             let mean = if fixed.is_some() { aim.mean() } else { target.mean() };
             if self.move_to(&point, &mean, &precision)? < 1e-7 {
-                let cost = self.cost(&target, &precision)?;
-                return Ok((target, cost));
+                return Ok(target);
             }
         }
         let point = self.point(STEPS_MAX)?;
-        let target = self.target(&point, &precisions)?;
-        let cost = self.cost(&target, &precision(target.tau()))?;
-        Ok((target, cost))
+        self.target(&point, &precisions)
+    }
+
+    /// Of all contrasts.
+    fn precision(&self, tau: f64) -> Mat<f64> {
+        repeat(&self.prior.precision(tau), self.model.contrasts())
     }
 
     /// Twice the negative log of the release's likelihood and the prior's density, up to a constant, at the mean of the posteriors.
-    fn cost(&self, target: &Mixture, precision: &Mat<f64>) -> Result<f64, MapError> {
+    fn cost(&self, target: &Mixture) -> Result<f64, MapError> {
         let point = Linearised::at(self.statistic, self.model, self.prior, &target.mean());
+        let precision = self.precision(target.tau());
         let covariance = point.covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
         let prior_factor = precision.llt(Side::Lower).map_err(|_| MapError::Scale)?;
         let misfit = dot(&point.residual, &covariance.solve(&point.residual)) + 2.0 * log_determinant(covariance.L());
         let of_prior =
-            dot(&point.parameters, &(precision * &point.parameters)) - 2.0 * log_determinant(prior_factor.L());
+            dot(&point.parameters, &(&precision * &point.parameters)) - 2.0 * log_determinant(prior_factor.L());
         Ok(misfit + of_prior)
-    }
-
-    fn start(statistic: &'a Statistic<'a>, model: ResponseModel, prior: &'a Prior) -> Result<Self, MapError> {
-        let parameters = Mat::zeros(prior.centre.nrows() * model.contrasts(), 1);
-        // Replaced at the first point.
-        let covariance = Mat::<f64>::identity(1, 1).llt(Side::Lower).map_err(|_| MapError::Scale)?;
-        Ok(Self { statistic, model, prior, parameters, covariance })
     }
 
     fn point(&mut self, step: usize) -> Result<Linearised, MapError> {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use reticent_core::coding::Coding;
 use reticent_core::ledger::LedgerStore;
-use reticent_core::query::log_loss_cap;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::source::{Need, Row, TableSource};
 use reticent_fit::evaluate::{Evaluation, private, public};
-use reticent_fit::model::{Model, class_names};
+use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
@@ -102,10 +101,7 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     let account =
         account.map_or_else(|error| format!("{error}\n"), |account| report::account(ledger.path(), &account, delta));
     let cut = match evaluation.log_loss {
-        Some(_) => {
-            let cap = log_loss_cap(class_names(schema).len() as u32);
-            format!("In the log loss, the loss of a row counts as {cap} at most.\n")
-        }
+        Some(_) => format!("In the log loss, the loss of a row counts as {} at most.\n", private::loss_cap(schema)),
         None => String::new(),
     };
     files::print_or_rescue(&format!("{}\n{cut}{account}", report::evaluation(&evaluation)))

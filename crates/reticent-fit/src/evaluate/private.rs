@@ -56,7 +56,7 @@ pub fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
 /// Buys the figures. `grants` pays for the plan's releases in order; `weights` are those of the encoded columns.
 ///
 /// Figures are ratios of noisy sums; the standard errors come from the noise alone, by the delta method. The log loss of a
-/// row is capped at [`log_loss_cap`].
+/// row is capped at [`loss_cap`].
 ///
 /// # Errors
 /// [`SessionError`] when a release fails.
@@ -78,7 +78,6 @@ pub fn evaluate(
             .expect("the plan was made from the schema of this encoding");
         answers.push(session.release(grant, &query)?);
     }
-    let classes = class_names(schema).len() as u32;
     Ok(match &answers[..] {
         [correct, loss, histogram] => {
             let counts = histogram.values();
@@ -87,17 +86,23 @@ pub fn evaluate(
             Evaluation {
                 auc: Some(auc(negative, positive, noise)),
                 calibration: Some(calibration(negative, positive, noise)),
-                ..classification(classes, correct, loss)
+                ..classification(schema, correct, loss)
             }
         }
-        [correct, loss] => classification(classes, correct, loss),
+        [correct, loss] => classification(schema, correct, loss),
         [errors] => regression(schema, errors),
         _ => unreachable!("the plan has one to three releases"),
     })
 }
 
+/// Where the log loss of a row is cut, in nats.
+#[must_use]
+pub fn loss_cap(schema: &Schema) -> u32 {
+    log_loss_cap(class_names(schema).len() as u32)
+}
+
 /// Accuracy and log loss from counts and summed losses.
-fn classification(classes: u32, correct: &Release, loss: &Release) -> Evaluation {
+fn classification(schema: &Schema, correct: &Release, loss: &Release) -> Evaluation {
     let values = correct.values();
     // At least one row: a noisy count may be anything, and a ratio needs a denominator.
     let rows = values[0].max(1.0);
@@ -108,7 +113,7 @@ fn classification(classes: u32, correct: &Release, loss: &Release) -> Evaluation
     };
     Evaluation {
         accuracy: Some(ratio(values[1], correct.noise_standard_deviation, 1.0)),
-        log_loss: Some(ratio(loss.values()[0], loss.noise_standard_deviation, f64::from(log_loss_cap(classes)))),
+        log_loss: Some(ratio(loss.values()[0], loss.noise_standard_deviation, f64::from(loss_cap(schema)))),
         ..Evaluation::default()
     }
 }

@@ -65,7 +65,8 @@ const CENTRE_NOISE: f64 = f64::INFINITY;
 
 /// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
 const ROWS_ABOVE_NOISE: f64 = 4.0;
-/// What all slopes together are expected to explain, of features as long as marginals say: measured in `docs/methods/gram.md`.
+/// What all slopes together are expected to explain, for features of square 1; how long they are, marginals say. Reasons:
+/// `docs/methods/gram.md`.
 const SLOPES: SlopePrior = SlopePrior { features_square: 1.0, explained: 0.03, deviation: 3.0 };
 /// The same where features are scaled by bounds, and how much they vary is not known: as one feature does that is spread evenly over them.
 const SLOPES_BY_BOUNDS: SlopePrior = SlopePrior { features_square: 1.0 / 3.0, explained: 0.03, deviation: 2.0 };
