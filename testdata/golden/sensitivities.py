@@ -58,6 +58,7 @@ CASES = {
     "target sum": ([ROW**2, 4 * ROW**2, 4 * ROW**2], [ROW, 2 * ROW, 2 * ROW]),
     "logistic gradient": ([S, 4 * S, S], None),
     "two-sided gradient": ([S, 4 * S, 4 * S], None),
+    "gradient of Huber's loss": ([S, 4 * S, 4 * S], None),
     "clipped gradient, 1000": ([10**6, 4 * 10**6, 4 * 10**6], None),
     "clipped gradient, 60000000": ([36 * 10**14, 144 * 10**14, S], None),
     "softmax gradient": ([2 * S, 8 * S, 2 * S], None),

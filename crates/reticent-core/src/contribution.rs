@@ -34,13 +34,10 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
     let weights = query.weights();
     match *query.shape().map() {
         Map::Gradient { loss, .. } => {
-            let Some(class) = class_of(label, 2) else { return };
-            let slope = slope(loss, score(weights, row), class as u8);
-            add_scaled(totals, slope, row.features);
+            add_scaled(totals, slope(loss, weights, score(weights, row), label), row.features);
         }
         Map::ClippedGradient { clip, .. } => {
-            let Some(class) = class_of(label, 2) else { return };
-            let slope = slope(Loss::Logistic, score(weights, row), class as u8);
+            let slope = slope(Loss::Logistic, weights, score(weights, row), label);
             let largest = largest_slope(row.features, clip);
             add_scaled(totals, slope.clamp(-largest, largest), row.features);
         }

@@ -67,6 +67,12 @@ impl PassWeights {
         Self { saturation: saturation.clamp(SATURATION_MIN, 1.0), ..self }
     }
 
+    /// The same weights for a numeric target that is read in a part of its bounds.
+    #[must_use]
+    pub fn with_target_window(self, target_window: TargetWindow) -> Self {
+        Self { target_window, ..self }
+    }
+
     /// The integers.
     #[must_use]
     pub fn weights(&self) -> &[i16] {
@@ -80,14 +86,16 @@ impl PassWeights {
     }
 
     /// Softmax slopes at least this long, as a share of the longest that the same scores have with any class, are scaled to
-    /// length 1; shorter ones in proportion. 1 unless set. [Bounded slopes](crate::slope::bounded_softmax_slopes) alone look at it.
+    /// length 1; shorter ones in proportion. So are the residuals of a number at least this long, as a share of half its window. 1 unless
+    /// set. [Bounded slopes](crate::slope::bounded_softmax_slopes) and those of [`Loss::Huber`](crate::query::Loss::Huber) look at it.
     #[must_use]
     pub fn saturation(&self) -> f32 {
         self.saturation
     }
 
-    /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries, sums of the
-    /// target, products of labels with a public matrix and their squares alone look at it.
+    /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries, gradients of
+    /// [`Loss::Huber`](crate::query::Loss::Huber), sums of the target, products of labels with a public matrix and their squares alone look
+    /// at it.
     #[must_use]
     pub fn target_window(&self) -> TargetWindow {
         self.target_window

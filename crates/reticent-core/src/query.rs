@@ -84,7 +84,7 @@ pub enum VoteRule {
     Soft,
 }
 
-/// Convex losses of a linear score of two classes.
+/// Convex losses of a linear score `z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
@@ -95,6 +95,9 @@ pub enum Loss {
     /// The logistic loss with every row weighted by `1 / max(p, 1 - p)`: same minimiser where the model holds, most curvature
     /// for a slope in `[-1, 1]`. Derived in `docs/methods/noisy-gd.md`.
     TwoSidedExponential,
+    /// Of a number: `r²/(2c)` for a residual `|r| <= c` and `|r| - c/2` beyond, slope `r/c` within `[-1, 1]` (Huber 1964, eq. 6.1, over
+    /// `c`). `r = z - y`, with the target's bounds, or a [`TargetWindow`] in them, as `[-1, 1]`; `c` is [`PassWeights::saturation`].
+    Huber,
 }
 
 /// What stands for the label in a sum of products.
@@ -626,7 +629,9 @@ impl SumQuery {
         }
         let has_number = matches!(
             *shape.map(),
-            Map::TargetSum | Map::Gram { target: ProductTarget::Number | ProductTarget::NumberOverNorm, .. }
+            Map::TargetSum
+                | Map::Gradient { loss: Loss::Huber, .. }
+                | Map::Gram { target: ProductTarget::Number | ProductTarget::NumberOverNorm, .. }
         );
         check_window(&weights, has_number)?;
         Ok(Self { shape, asked: Asked::Table(encoding), weights })

@@ -3,30 +3,61 @@
 //! All operations are single IEEE-754 `f32` operations in a fixed order, without fused multiply-add: the result depends on the
 //! score and the label alone, not on the machine, the lane or the neighbours of the row.
 
+use crate::contribution::{CodedLabel, UNUSABLE_LABEL};
+use crate::pass_weights::PassWeights;
 use crate::query::{Loss, SLOPE_MAX};
 
-/// `round(2048 · dl/dz)` of a row with score `z` and class `label` (0 or 1).
-///
-/// ```text
-///   logistic:               clamp(round(2048 sigmoid(z)), 0, 2048) - 2048 y
-///   two-sided exponential:  clamp(round(2048 min(1, e^z)), 0, 2048) for y = 0, minus the same of -z for y = 1
-/// ```
-/// The logistic slope is written as `s - 2048 y`, so that a changed label moves it by exactly 2048, as an integer fact.
+/// The slope of a row with score `z`, whatever its loss; 0 where the label is not one of two classes, or not a number for
+/// [`Loss::Huber`]. Weights are those that gave the score.
 #[must_use]
 #[inline]
-pub fn slope(loss: Loss, z: f32, label: u8) -> i32 {
+pub fn slope(loss: Loss, weights: &PassWeights, z: f32, label: CodedLabel) -> i32 {
+    let of_class = |slope: fn(f32, u8) -> i32| match label {
+        0 | 1 => slope(z, label as u8),
+        _ => 0,
+    };
     match loss {
-        Loss::Logistic => {
-            // A NaN becomes 0, which is a legal slope.
-            let rounded = truncated(SLOPE_MAX as f32 * sigmoid(z) + 0.5);
-            rounded.clamp(0, SLOPE_MAX) - SLOPE_MAX * i32::from(label.min(1))
-        }
-        Loss::TwoSidedExponential => {
-            let (sign, toward) = if label == 0 { (1, z) } else { (-1, -z) };
-            let rounded = truncated(SLOPE_MAX as f32 * exp(toward.min(0.0)) + 0.5);
-            sign * rounded.clamp(0, SLOPE_MAX)
-        }
+        Loss::Logistic => of_class(logistic_slope),
+        Loss::TwoSidedExponential => of_class(two_sided_slope),
+        Loss::Huber if label == UNUSABLE_LABEL => 0,
+        Loss::Huber => huber_slope(z, weights.target_window().share_of(label), weights.saturation()),
     }
+}
+
+/// `2048 (sigmoid(z) - y)`, written as `s - 2048 y`, so that a changed label moves it by exactly 2048, as an integer fact.
+///
+/// ```text
+///   clamp(round(2048 sigmoid(z)), 0, 2048) - 2048 y
+/// ```
+#[must_use]
+#[inline]
+pub fn logistic_slope(z: f32, class: u8) -> i32 {
+    // A NaN becomes 0, which is a legal slope.
+    let rounded = truncated(SLOPE_MAX as f32 * sigmoid(z) + 0.5);
+    rounded.clamp(0, SLOPE_MAX) - SLOPE_MAX * i32::from(class.min(1))
+}
+
+/// The slope of the two-sided exponential loss.
+///
+/// ```text
+///   clamp(round(2048 min(1, e^z)), 0, 2048) for class 0, minus the same of -z for class 1
+/// ```
+#[must_use]
+#[inline]
+pub fn two_sided_slope(z: f32, class: u8) -> i32 {
+    let (sign, toward) = if class == 0 { (1, z) } else { (-1, -z) };
+    let rounded = truncated(SLOPE_MAX as f32 * exp(toward.min(0.0)) + 0.5);
+    sign * rounded.clamp(0, SLOPE_MAX)
+}
+
+/// `clamp(trunc(2048 (z - y) / c), -2048, 2048)`: residuals of at least `c` have slope 1, whatever they are.
+///
+/// Toward zero, so that a residual and its opposite have opposite slopes.
+#[must_use]
+#[inline]
+pub fn huber_slope(z: f32, target: f32, clip: f32) -> i32 {
+    // A NaN becomes 0.
+    truncated(SLOPE_MAX as f32 * ((z - target) / clip)).clamp(-SLOPE_MAX, SLOPE_MAX)
 }
 
 /// `2048 (p - e_y)` of a row with one score a class: softmax probabilities minus the indicator of its class.
@@ -173,7 +204,7 @@ mod tests {
     fn a_label_moves_the_slope_by_exactly_its_span() {
         for step in -40_000..=40_000 {
             let z = step as f32 * 1e-3;
-            let (negative, positive) = (slope(Loss::Logistic, z, 0), slope(Loss::Logistic, z, 1));
+            let (negative, positive) = (logistic_slope(z, 0), logistic_slope(z, 1));
             assert_eq!(negative - positive, SLOPE_MAX);
             assert!((0..=SLOPE_MAX).contains(&negative));
             let exact = 2048.0 / (1.0 + (-f64::from(z)).exp());
@@ -185,10 +216,38 @@ mod tests {
     fn no_score_escapes_the_range() {
         for z in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, -0.0] {
             for label in [0, 1, 7] {
-                for loss in [Loss::Logistic, Loss::TwoSidedExponential] {
-                    assert!((-SLOPE_MAX..=SLOPE_MAX).contains(&slope(loss, z, label)), "{z} {label}");
+                for slope in [logistic_slope(z, label), two_sided_slope(z, label)] {
+                    assert!((-SLOPE_MAX..=SLOPE_MAX).contains(&slope), "{z} {label}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_huber_slope_is_the_residual_within_its_bound() {
+        for (z, target, clip) in (-400..=400).flat_map(|step| {
+            let z = step as f32 * 0.01;
+            [(z, 0.3f32, 0.0625f32), (z, -1.0, 0.5), (z, 0.0, 1.0)]
+        }) {
+            let exact = 2048.0 * (f64::from(z - target) / f64::from(clip)).clamp(-1.0, 1.0);
+            let found = huber_slope(z, target, clip);
+            assert!((f64::from(found) - exact).abs() < 1.01 && f64::from(found.abs()) <= exact.abs() + 0.01, "{z}");
+            assert_eq!(huber_slope(-z, -target, clip), -found);
+        }
+        for z in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN] {
+            assert!((-SLOPE_MAX..=SLOPE_MAX).contains(&huber_slope(z, 0.5, 0.0625)), "{z}");
+        }
+    }
+
+    #[test]
+    fn labels_that_are_not_usable_have_no_slope() {
+        let weights = PassWeights::none();
+        for (loss, label) in [(Loss::Logistic, 2), (Loss::TwoSidedExponential, -1), (Loss::Huber, UNUSABLE_LABEL)] {
+            assert_eq!(slope(loss, &weights, 0.5, label), 0);
+        }
+        for (loss, expected) in [(Loss::Logistic, 1275 - 2048), (Loss::TwoSidedExponential, -1242), (Loss::Huber, 1023)]
+        {
+            assert_eq!(slope(loss, &weights, 0.5, 1), expected, "{loss:?}");
         }
     }
 
@@ -197,8 +256,8 @@ mod tests {
         for step in -40_000..=40_000 {
             let z = step as f32 * 1e-3;
             let exact = |toward: f64| 2048.0 * toward.min(0.0).exp();
-            assert!((f64::from(slope(Loss::TwoSidedExponential, z, 0)) - exact(f64::from(z))).abs() <= 0.502, "{z}");
-            assert!((f64::from(slope(Loss::TwoSidedExponential, z, 1)) + exact(-f64::from(z))).abs() <= 0.502, "{z}");
+            assert!((f64::from(two_sided_slope(z, 0)) - exact(f64::from(z))).abs() <= 0.502, "{z}");
+            assert!((f64::from(two_sided_slope(z, 1)) + exact(-f64::from(z))).abs() <= 0.502, "{z}");
         }
     }
 
@@ -250,7 +309,7 @@ mod tests {
             for class in 0..2 {
                 let mut slopes = [0; 2];
                 bounded_softmax_slopes(&[0.0, z], class, 1.0, &mut slopes);
-                let two_sided = f64::from(slope(Loss::TwoSidedExponential, z, class as u8)) / 2f64.sqrt();
+                let two_sided = f64::from(two_sided_slope(z, class as u8)) / 2f64.sqrt();
                 assert!((f64::from(slopes[1]) - two_sided).abs() <= 1.5, "{z} {class}");
                 assert_eq!(slopes[0], -slopes[1]);
             }
@@ -287,7 +346,7 @@ mod tests {
             let z = step as f32 * 0.1;
             let mut slopes = [0; 2];
             softmax_slopes(&[0.0, z], 1, &mut slopes);
-            assert!((slopes[1] - slope(Loss::Logistic, z, 1)).abs() <= 1, "{z}");
+            assert!((slopes[1] - logistic_slope(z, 1)).abs() <= 1, "{z}");
         }
     }
 
@@ -296,7 +355,7 @@ mod tests {
     fn golden_slopes() {
         for (z, expected) in [(0.0, 1024), (1.0, 1497), (-1.0, 551), (4.0, 2011), (-9.0, 0), (0.001, 1025), (7.3, 2047)]
         {
-            assert_eq!(slope(Loss::Logistic, z, 0), expected, "{z}");
+            assert_eq!(logistic_slope(z, 0), expected, "{z}");
         }
     }
 }

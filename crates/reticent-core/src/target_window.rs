@@ -73,6 +73,14 @@ impl TargetWindow {
         let within = (((share >> RECIPROCAL_BITS) as i64).min(full.into()) as i32 * apart.signum()) as i16;
         if label == UNUSABLE_LABEL { UNUSABLE_LABEL } else { within }
     }
+
+    /// A usable label with the window as `[-1, 1]`, brought to its border: as [`Self::of`] has it, in floats that many lanes divide at once.
+    #[must_use]
+    #[inline]
+    pub fn share_of(self, label: CodedLabel) -> f32 {
+        let apart = (i32::from(label) - i32::from(self.centre)) as f32;
+        (apart / f32::from(self.half)).clamp(-1.0, 1.0)
+    }
 }
 
 /// A window that is none, or passes the bounds.
@@ -131,6 +139,7 @@ mod tests {
             for label in -LATTICE_NORM_MAX..=LATTICE_NORM_MAX {
                 let expected = (i32::from(label) * full / i32::from(half)).clamp(-full, full);
                 assert_eq!(i32::from(window.of(label)), expected, "{label} in {half}");
+                assert!((32_767.0 * window.share_of(label) - expected as f32).abs() < 1.01, "{label} in {half}");
             }
         }
     }

@@ -20,6 +20,7 @@ pub mod labels_elsewhere;
 pub mod method;
 pub mod model;
 mod number_bins;
+mod number_marginals;
 pub mod options;
 pub mod party;
 pub mod plan;

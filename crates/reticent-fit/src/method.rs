@@ -101,10 +101,16 @@ const WALR_PRODUCTS_MAX: f64 = 1e11;
 /// Columns up to which `gram` releases all products; beyond it the matrix has more than 2^20 entries.
 const GRAM_COLUMNS_MAX: usize = 1400;
 
+/// Signal `n mu`, over the root of the columns, from which on `gram` loses little beside a descent: `docs/methods/gram.md`.
+const GRAM_SIGNAL: f64 = 2000.0;
+
+/// Rows that stand for undeclared ones there: a descent loses little on a larger table, and `gram` much on a smaller one.
+const FEW_ROWS: f64 = 3600.0;
+
 /// The method that public figures choose, and why: adjacency, target, declared rows, columns and mu.
 ///
 /// # Errors
-/// [`PlanError::Parameter`] where no method of this table fits, with what to use instead.
+/// [`PlanError::Parameter`] where the relation is that of parties.
 fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), PlanError> {
     let FitRequest { schema, claim, .. } = request;
     let columns = Coding::of(schema).columns().len();
@@ -135,14 +141,13 @@ fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), 
                 choose(&noisy_gd::NoisyGd, "only labels are protected, and walr would take too long")
             }
         }
-        Adjacency::AddRemove | Adjacency::Replace if is_number && columns > GRAM_COLUMNS_MAX => {
-            Err(PlanError::Parameter(format!(
-                "the target is a number, and {columns} encoded columns are too many for gram ({GRAM_COLUMNS_MAX}); list \
-                 fewer features or categories"
-            )))
-        }
         Adjacency::AddRemove | Adjacency::Replace if is_number => {
-            choose(&gram::Gram, "the target is a number: its loss is quadratic, and one noisy matrix of products holds it all")
+            let signal = rows.unwrap_or(FEW_ROWS) * claim.mu;
+            if columns <= GRAM_COLUMNS_MAX && signal >= GRAM_SIGNAL * (columns as f64).sqrt() {
+                choose(&gram::Gram, "the target is a number, and noise hides little of a matrix of all products, which gives standard errors")
+            } else {
+                choose(&noisy_gd::NoisyGd, "the target is a number, and noise would hide much of a matrix of all products, as gram has it")
+            }
         }
         Adjacency::AddRemove | Adjacency::Replace => {
             choose(&noisy_gd::NoisyGd, "features are private and the target has classes")
@@ -219,6 +224,30 @@ mod tests {
         assert_eq!(chosen(ten, 30), walr::NAME);
         assert_eq!(chosen(ten, 100), noisy_gd::NAME);
         assert_eq!(chosen("bounds = [0, 1]", 600), gram::NAME);
+    }
+
+    #[test]
+    fn numbers_get_a_matrix_where_noise_hides_little_of_it() {
+        let chosen = |rows: &str, columns: usize, epsilon: f64| {
+            let features: String =
+                (0..columns - 1).map(|place| format!("x{place} = {{ bounds = [0, 1] }}\n")).collect();
+            let schema = Schema::from_text(&format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n{rows}\n[target]\ncolumn = \"y\"\nbounds = [0, 1]\n\
+                 [features]\n{features}"
+            ))
+            .expect("legal");
+            let units = (reticent_core::units::Epsilon::new(epsilon), reticent_core::units::Delta::new(1e-6));
+            let claim = PrivacyClaim::new(schema.relation(), units.0.expect("legal"), units.1.expect("legal"));
+            let options = Options::default();
+            let request = FitRequest { schema: &schema, claim: &claim, init: None, options: &options };
+            automatic(&request).expect("a method").0.name()
+        };
+        // At epsilon 1 mu is .2367: n mu of 4000 takes 16,900 rows.
+        assert_eq!(chosen("rows = 16800", 4, 1.0), noisy_gd::NAME);
+        assert_eq!(chosen("rows = 17000", 4, 1.0), gram::NAME);
+        assert_eq!(chosen("rows = 17000", 5, 1.0), noisy_gd::NAME);
+        assert_eq!((chosen("", 4, 1.0), chosen("", 4, 10.0)), (noisy_gd::NAME, gram::NAME));
+        assert_eq!(chosen("rows = 10000000", 1401, 1.0), noisy_gd::NAME);
     }
 
     #[test]

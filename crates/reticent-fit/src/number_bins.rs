@@ -9,7 +9,6 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Map, NUMBER_BINS, QueryShape};
 use reticent_core::schema::Schema;
 use reticent_core::units::MuSquared;
-use reticent_math::range_search::RangeRule;
 
 use crate::prepared_fit::{FitError, Releases};
 use crate::row_number::expected_rows;
@@ -32,22 +31,19 @@ pub(crate) struct BinnedNumbers {
     pub(crate) bins: usize,
     /// Standard deviation of one count.
     pub(crate) noise: f64,
-    /// What is made of them.
-    pub(crate) rule: RangeRule,
 }
 
 impl BinnedNumbers {
-    /// What is asked at `place` of a plan, where it is bins, to be read by `rule`.
+    /// What is asked at `place` of a plan, where it is bins.
     pub(crate) fn released(
         releases: &mut Releases<'_, '_>,
         place: usize,
         plain: &Arc<Encoding>,
-        rule: RangeRule,
     ) -> Result<Option<Self>, FitError> {
         let Map::NumberBins { bins, .. } = *releases.planned(place).shape.map() else { return Ok(None) };
         let counted = releases.sum(place, plain, PassWeights::none())?;
         let (counts, noise) = (counted.values(), counted.noise_standard_deviation);
-        Ok(Some(Self { counts, bins: bins as usize, noise, rule }))
+        Ok(Some(Self { counts, bins: bins as usize, noise }))
     }
 }
 

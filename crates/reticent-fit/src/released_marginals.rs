@@ -6,7 +6,7 @@
 use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
-use reticent_math::range_search::{BinCounts, find_range};
+use reticent_math::range_search::{BinCounts, RangeRule, find_range};
 
 use crate::number_bins::BinnedNumbers;
 
@@ -65,12 +65,19 @@ impl ReleasedMarginals {
     /// From the released sums slot by slot (those of [`reticent_core::query::Map::Marginals`] without the class counts), the
     /// number of rows, the noise of a sum over the number of rows, and the bins of numbers where they were asked for.
     ///
-    /// A number that lies in a part of its bounds, as far as bins can tell, is measured there; all others by their moments.
-    pub(crate) fn of(coding: &Coding, sums: &[f64], rows: f64, noise: f64, binned: Option<&BinnedNumbers>) -> Self {
+    /// A number that lies in a part of its bounds, as far as bins read by a rule can tell, is measured there; all others by their moments.
+    pub(crate) fn of(
+        coding: &Coding,
+        sums: &[f64],
+        rows: f64,
+        noise: f64,
+        binned: Option<(&BinnedNumbers, RangeRule)>,
+    ) -> Self {
         let (mut parts, mut ranges) = (Vec::new(), Vec::new());
         let (mut mean, mut variance, mut noises) = (Vec::new(), Vec::new(), Vec::new());
-        let mut found = binned.into_iter().flat_map(|BinnedNumbers { counts, bins, noise, rule }| {
-            let of_number = move |bins| find_range(&BinCounts { bins, noise: *noise, rows, rows_noise: 0.0 }, *rule);
+        let mut found = binned.into_iter().flat_map(|(binned, rule)| {
+            let BinnedNumbers { counts, bins, noise } = binned;
+            let of_number = move |bins| find_range(&BinCounts { bins, noise: *noise, rows, rows_noise: 0.0 }, rule);
             counts.chunks_exact(*bins).map(of_number)
         });
         let mut sums = sums.iter().map(|sum| sum / rows);

@@ -243,6 +243,8 @@ impl QueryShape {
             Map::Gradient { loss: Loss::TwoSidedExponential, .. } | Map::BoundedSoftmaxGradient { .. } => {
                 4 * self.row_norm_square()
             }
+            // The residual of a number from above c to below -c.
+            Map::Gradient { loss: Loss::Huber, .. } => 4 * self.row_norm_square(),
             // s - 2048 e_y to s - 2048 e_y' with the same s; to 0 from a square of at most 2 · 2048².
             Map::SoftmaxGradient { .. } => self.row_norm_square(),
             Map::Gram { .. } => self.gram(Adjacency::Label),

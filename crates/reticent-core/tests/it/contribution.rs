@@ -96,6 +96,18 @@ proptest! {
         prop_assert!(near(slopes(&exponential, &row, 0)[0], z.exp().min(1.0)));
         prop_assert!(near(slopes(&exponential, &row, 1)[0], -(-z).exp().min(1.0)));
 
+        // A number, in a part of its bounds.
+        let window = TargetWindow::new(0.2, 0.5);
+        let huber = gradient(Loss::Huber);
+        let pass = PassWeights::quantise(&weights[0]).with_saturation(0.25).with_target_window(window);
+        let huber = SumQuery::new(huber.shape().clone(), encoding(), pass).expect("columns fit");
+        for label in [-32_767i16, -3000, 0, 12_345, 32_767] {
+            let target = ((f64::from(label) / 32_767.0 - 0.2) / 0.5).clamp(-1.0, 1.0);
+            // Pass weights are rounded to a grid of 2^-13, and the slope is four times as steep as the score.
+            let (found, expected) = (slopes(&huber, &row, label)[0], ((z - target) / 0.25).clamp(-1.0, 1.0));
+            prop_assert!((found - 2048.0 * expected).abs() < 6.0, "{}: {} {}", label, found, 2048.0 * expected);
+        }
+
         // A bound that some rows keep and others pass.
         let clip = 1u32 << 24;
         let clipped = query(Map::ClippedGradient { columns: COLUMNS as u32, clip }, &weights[..1]);
@@ -284,8 +296,11 @@ fn an_unusable_label_adds_nothing() {
         }
         assert!(added(&query, &row, 1).iter().any(|value| *value != 0), "{:?}", query.shape().map());
     }
-    let query = query(Map::SquaredError, &weights[..1]);
-    assert_eq!(added(&query, &row, UNUSABLE_LABEL), [0; 4]);
+    let squared_error = query(Map::SquaredError, &weights[..1]);
+    assert_eq!(added(&squared_error, &row, UNUSABLE_LABEL), [0; 4]);
+    let of_number = query(Map::Gradient { loss: Loss::Huber, columns }, &weights[..1]);
+    assert_eq!(added(&of_number, &row, UNUSABLE_LABEL), [0; COLUMNS]);
+    assert!(added(&of_number, &row, -1).iter().all(|value| *value != 0));
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn map(name: &str) -> Map {
         "bins of numbers" => Map::NumberBins { numeric: 5, bins: 64 },
         "target sum" => Map::TargetSum,
         "logistic gradient" => Map::Gradient { loss: Loss::Logistic, columns },
+        "gradient of Huber's loss" => Map::Gradient { loss: Loss::Huber, columns },
         "two-sided gradient" => Map::Gradient { loss: Loss::TwoSidedExponential, columns },
         "clipped gradient, 1000" => Map::ClippedGradient { columns, clip: 1000 },
         "clipped gradient, 60000000" => Map::ClippedGradient { columns, clip: 60_000_000 },
@@ -51,7 +52,7 @@ fn integers(values: &Value) -> Option<Vec<u128>> {
 #[test]
 fn every_question_declares_what_the_formulas_give() {
     let cases: Vec<Value> = serde_json::from_str(GOLDEN).expect("JSON");
-    assert_eq!(cases.len(), 23);
+    assert_eq!(cases.len(), 24);
     for case in cases {
         let name = case["query"].as_str().expect("a name");
         let (l2, l1) = (integers(&case["l2_square"]).expect("three"), integers(&case["l1"]));

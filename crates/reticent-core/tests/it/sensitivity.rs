@@ -26,6 +26,7 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::LogLoss { classes: 2 },
         Map::ScoreHistogram { buckets: 8 },
         Map::Gradient { loss: Loss::TwoSidedExponential, columns: COLUMNS as u32 },
+        Map::Gradient { loss: Loss::Huber, columns: COLUMNS as u32 },
         Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         Map::BoundedSoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         gram(ProductTarget::Number, [29, 41, 20, 3]),

@@ -1,4 +1,4 @@
-//! The gradient pass of two classes: one score and one slope a row.
+//! The gradient pass of two classes or a number: one score and one slope a row.
 
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
@@ -61,7 +61,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
             }
             for ((first, products), slopes) in groups().zip(&products).zip(&mut slopes) {
                 let scores = slopes::scores(products, self.weights, &steps_of(steps, first));
-                let mut of_group = slopes::binary(self.rule.loss, &scores, &labels_of(labels, first));
+                let mut of_group = slopes::single(self.rule.loss, self.weights, &scores, &labels_of(labels, first));
                 if let Some(largest) = self.rule.largest {
                     slopes::clip(&mut of_group, &group_of(largest, first, 0));
                 }

@@ -6,11 +6,11 @@
 )]
 
 use super::lanes::GROUP;
-use reticent_core::contribution::{CodedLabel, scale_score};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, scale_score};
 use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Loss, SLOPE_MAX};
-use reticent_core::slope::{exp, slope, truncated};
+use reticent_core::slope::{exp, huber_slope, logistic_slope, truncated, two_sided_slope};
 
 /// Scores of a group from its exact dot products.
 #[inline(always)]
@@ -22,13 +22,27 @@ pub(super) fn scores(dots: &[i32; GROUP], weights: &PassWeights, steps: &[f32; G
     scores
 }
 
-/// Slopes of two classes, by core's function itself; zero where the label is not 0 or 1.
+/// [`reticent_core::slope::slope`] of each row: of one score, by core's functions themselves.
 #[inline(always)]
-pub(super) fn binary(loss: Loss, scores: &[f32; GROUP], labels: &[CodedLabel; GROUP]) -> [i32; GROUP] {
+pub(super) fn single(
+    loss: Loss,
+    weights: &PassWeights,
+    scores: &[f32; GROUP],
+    labels: &[CodedLabel; GROUP],
+) -> [i32; GROUP] {
     // The loss is chosen once, outside the loop over the lanes.
     match loss {
-        Loss::Logistic => binary_of(|z, class| slope(Loss::Logistic, z, class), scores, labels),
-        Loss::TwoSidedExponential => binary_of(|z, class| slope(Loss::TwoSidedExponential, z, class), scores, labels),
+        Loss::Logistic => binary_of(logistic_slope, scores, labels),
+        Loss::TwoSidedExponential => binary_of(two_sided_slope, scores, labels),
+        Loss::Huber => {
+            let (window, clip) = (weights.target_window(), weights.saturation());
+            let mut slopes = [0; GROUP];
+            for row in 0..GROUP {
+                let usable = i32::from(labels[row] != UNUSABLE_LABEL);
+                slopes[row] = huber_slope(scores[row], window.share_of(labels[row]), clip) * usable;
+            }
+            slopes
+        }
     }
 }
 
@@ -164,7 +178,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use reticent_core::contribution::class_of;
-    use reticent_core::slope::{bounded_softmax_slopes, softmax_slopes};
+    use reticent_core::slope::{bounded_softmax_slopes, slope, softmax_slopes};
+    use reticent_core::target_window::TargetWindow;
 
     fn score() -> impl Strategy<Value = f32> {
         prop_oneof![
@@ -182,11 +197,11 @@ mod tests {
             labels in prop::array::uniform32(prop_oneof![0i16..8, any::<i16>()]),
             saturation in prop_oneof![Just(1.0f32), 0.0625f32..1.0],
         ) {
-            for loss in [Loss::Logistic, Loss::TwoSidedExponential] {
-                let found = binary(loss, &scores[0], &labels);
+            let weights = PassWeights::of_target(TargetWindow::new(0.2, 0.25)).with_saturation(saturation.into());
+            for loss in [Loss::Logistic, Loss::TwoSidedExponential, Loss::Huber] {
+                let found = single(loss, &weights, &scores[0], &labels);
                 for row in 0..GROUP {
-                    let expected = class_of(labels[row], 2).map_or(0, |class| slope(loss, scores[0][row], class as u8));
-                    prop_assert_eq!(found[row], expected);
+                    prop_assert_eq!(found[row], slope(loss, &weights, scores[0][row], labels[row]));
                 }
             }
             for bounded in [false, true] {

@@ -8,6 +8,7 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
 use reticent_core::schema::Schema;
 use reticent_core::slope::{bounded_softmax_slopes, slope, softmax_slopes};
+use reticent_core::target_window::TargetWindow;
 use reticent_curator::kernel::{
     ColumnOrder, Coordinate, FLUSH_ROWS, GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products,
     add_softmax_gradient, find_largest_slopes,
@@ -164,9 +165,8 @@ fn rows(classes: usize) -> impl Strategy<Value = Rows> {
 fn gradient_by_reference(rows: &Rows, weights: &PassWeights, loss: Loss, clip: Option<u32>) -> Vec<i64> {
     let mut expected = vec![7i64; rows.columns()];
     for (row, label) in rows.each() {
-        let Some(class) = class_of(label, 2) else { continue };
         let largest = clip.map_or(i32::MAX, |clip| largest_slope(row.features, clip));
-        let slope = slope(loss, score(weights, row), class as u8).clamp(-largest, largest);
+        let slope = slope(loss, weights, score(weights, row), label).clamp(-largest, largest);
         for (total, feature) in expected.iter_mut().zip(row.features) {
             *total += i64::from(slope) * i64::from(*feature);
         }
@@ -226,10 +226,12 @@ proptest! {
         rows in rows(2),
         clip in prop_oneof![Just(0u32), Just(1), Just(u32::MAX), 0..2048 * 32767u32, (0..11u32, 0..16u32).prop_map(|(slope, size)| 1 << (slope + size))],
     ) {
-        let weights = PassWeights::quantise(&rows.weights[..rows.columns()]);
+        let window = TargetWindow::new(-0.4, 0.3);
+        let weights = PassWeights::quantise(&rows.weights[..rows.columns()]).with_saturation(0.4).with_target_window(window);
         for (loss, clip) in [
             (Loss::Logistic, None),
             (Loss::TwoSidedExponential, None),
+            (Loss::Huber, None),
             (Loss::Logistic, Some(clip)),
             (Loss::TwoSidedExponential, Some(clip)),
         ] {
@@ -241,7 +243,7 @@ proptest! {
         let (rows, packed) = rows.coarsened();
         let CompactBlock { layout, packed: LatticeBlock { columns, steps, labels, .. }, chosen } = rows.block();
         let block = CompactBlock { layout, packed: LatticeBlock { columns, features: &packed, steps, labels }, chosen };
-        for (loss, clip) in [(Loss::TwoSidedExponential, None), (Loss::Logistic, Some(clip))] {
+        for (loss, clip) in [(Loss::TwoSidedExponential, None), (Loss::Huber, None), (Loss::Logistic, Some(clip))] {
             let expected = gradient_by_reference(&rows, &weights, loss, clip);
             for (instructions, found) in gradients(&block, &weights, loss, clip) {
                 prop_assert_eq!(&found, &expected, "8 bits, {} {:?} {:?}", instructions.name(), loss, clip);

@@ -64,7 +64,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-pub(crate) fn maps() -> [Map; 20] {
+pub(crate) fn maps() -> [Map; 21] {
     let clipped = |clip| Map::ClippedGradient { columns: COLUMNS as u32, clip };
     [
         Map::ClassCount { classes: 2 },
@@ -73,6 +73,7 @@ pub(crate) fn maps() -> [Map; 20] {
         Map::LogLoss { classes: 2 },
         Map::ScoreHistogram { buckets: 16 },
         Map::Gradient { loss: Loss::TwoSidedExponential, columns: COLUMNS as u32 },
+        Map::Gradient { loss: Loss::Huber, columns: COLUMNS as u32 },
         Map::SoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         Map::BoundedSoftmaxGradient { classes: 3, columns: COLUMNS as u32 },
         Map::CorrectCount { classes: 3 },

@@ -19,23 +19,20 @@ use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::query::{BIN_STEP, COUNT_STEP, Map, ProductTarget, QueryShape, target_counts};
+use reticent_core::query::{COUNT_STEP, Map, ProductTarget, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
-use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
-use reticent_math::gram_regression::{GramNoise, NoisyGram, SlopePrior, TargetMean, posterior};
-use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, spared};
+use reticent_math::gram_regression::{GramNoise, NoisyGram, SlopePrior, posterior};
 
 use super::{FitRequest, Method, start_weights};
 use crate::column_scaling::from_bounds;
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::model::Model;
-use crate::number_bins::{BinnedNumbers, bins_that_tell};
+use crate::number_marginals::{NumberMarginals, plan_marginals};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
-use crate::released_marginals::ReleasedMarginals;
-use crate::row_number::{declared_rows, expected_rows, weakness};
+use crate::row_number::declared_rows;
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "gram";
@@ -43,28 +40,9 @@ pub const NAME: &str = "gram";
 /// `41² < 2 · 29²`, so that products need no more noise than squares; 35 and 7 by measurement: `docs/methods/gram.md`.
 pub const MULTIPLIERS: Multipliers = Multipliers { diagonal: 29, off_diagonal: 41, cross: 35, square: 7 };
 
-/// `mu²` is shared out in so many parts: for the marginals, the bins of numbers where they can tell something, and the mean of the target.
-const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
-const MARGINAL_PARTS: u32 = 40;
-const BINS_PARTS: u32 = 20;
-const MEAN_PARTS: u32 = 10;
-/// Parts on top for the marginals where little signal is expected, and the signal `n mu` at which half of them is given: where the target
-/// lies in its bounds is then worth more than what a matrix that noise hides says.
-const WEAK_PARTS: f64 = 160.0;
-const WEAK_SIGNAL: f64 = 60.0;
-
-/// Numbers are read in a range that seems to hold nearly all rows, and well within their bounds: rows far out decide a slope, and one that
-/// is cut short by mistake costs more than one that is left too long.
-const RANGE_RULE: RangeRule = RangeRule { spared: 0.01, doubt_share: 0.25, narrower_than: 0.35 };
-
-/// A range may leave out so many times the rows that the target's window may: it spoils the products of one column, not of all.
-const FEATURE_SPARED: f64 = 4.0;
-
 /// Noise of centres may lengthen rows as it will: columns made shorter to prevent it would leave coefficients longer than the prior expects.
 const CENTRE_NOISE: f64 = f64::INFINITY;
 
-/// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
-const ROWS_ABOVE_NOISE: f64 = 4.0;
 /// What all slopes together are expected to explain, for features of square 1; how long they are, marginals say. Reasons:
 /// `docs/methods/gram.md`.
 const SLOPES: SlopePrior = SlopePrior { features_square: 1.0, explained: 0.03, deviation: 3.0 };
@@ -148,31 +126,14 @@ impl Method for Gram {
 /// One Gram release, after marginals and the sum of the target where columns are scaled by marginals.
 fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
-    let release = |purpose: &str, map, share| {
-        plan_release(NAME, purpose, QueryShape::of_schema(map, schema)?, NonZeroU32::MIN, share, &claim.relation)
-    };
     let columns = encoding.coding().columns().len();
-    let mut releases = Vec::new();
-    let mut left = claim.mu_squared;
-    if norm_bound.is_none() {
-        let coding = encoding.coding();
-        let bins_share = claim.mu_squared.fraction_down(BINS_PARTS, PARTS);
-        let bins = bins_that_tell(coding, schema, bins_share, &claim.relation);
-        let weak = weakness(expected_rows(schema) * claim.mu, WEAK_SIGNAL);
-        let marginal_parts = MARGINAL_PARTS + (weak * WEAK_PARTS).round() as u32;
-        let sides = [
-            Some(("marginals", Map::marginals(0, coding), marginal_parts)),
-            bins.map(|map| ("bins of numbers", map, BINS_PARTS)),
-            Some(("sum of the target", Map::TargetSum, MEAN_PARTS)),
-        ];
-        for (purpose, map, parts) in sides.into_iter().flatten() {
-            let share = claim.mu_squared.fraction_down(parts, PARTS);
-            left = left.checked_sub(share).expect("shares are less than the whole");
-            releases.push(release(purpose, map, share)?);
-        }
-    }
+    let (mut releases, left) = match norm_bound {
+        Some(_) => (Vec::new(), claim.mu_squared),
+        None => plan_marginals(NAME, request, encoding.coding())?,
+    };
     let target = if norm_bound.is_none() { ProductTarget::NumberOverNorm } else { ProductTarget::Number };
-    releases.push(release("Gram matrix", MULTIPLIERS.map(columns as u32, target), left)?);
+    let shape = QueryShape::of_schema(MULTIPLIERS.map(columns as u32, target), schema)?;
+    releases.push(plan_release(NAME, "Gram matrix", shape, NonZeroU32::MIN, left, &claim.relation)?);
     let expectations = expectations(schema, &releases, norm_bound);
     Ok(Plan::of(NAME, request, releases, expectations))
 }
@@ -194,13 +155,13 @@ impl Fit {
         let (encoding, window, target_mean, slopes) = if last == 0 {
             (self.encoding.clone(), TargetWindow::BOUNDS, None, SLOPES_BY_BOUNDS)
         } else {
-            let marginals = releases.sum(0, &self.encoding, PassWeights::none())?;
-            let binned = BinnedNumbers::released(releases, 1, &self.encoding, RANGE_RULE)?;
-            let marginals = self.read_marginals(&marginals, binned, releases.planned(last));
-            let window = marginals.window;
-            let target_sum = releases.sum(last - 1, &marginals.encoding, PassWeights::of_target(window))?;
-            let target_mean = marginals.target_mean(&target_sum);
-            (marginals.encoding, window, target_mean, marginals.slopes)
+            let mu = effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
+            let marginals = NumberMarginals::released(releases, &self.encoding, mu, CENTRE_NOISE)?;
+            let target_mean = marginals.target_mean(releases, last - 1)?;
+            // The intercept is 1 in every row.
+            let features_square = (marginals.scaled.row_norm.powi(2) - 1.0).max(1e-3);
+            let slopes = SlopePrior { features_square, ..SLOPES };
+            (marginals.encoding, marginals.window, target_mean, slopes)
         };
         let released = releases.sum(last, &encoding, PassWeights::of_target(window))?;
         let gram = GramRelease::of(&released, &releases.planned(last).shape, &encoding);
@@ -238,68 +199,7 @@ impl Fit {
     }
 }
 
-/// What a fit learns from released marginals.
-struct ReadMarginals {
-    /// Columns centred and scaled.
-    encoding: Arc<Encoding>,
-    /// Where the target lies.
-    window: TargetWindow,
-    /// Rows with a usable target, as bought: no other row is in the sums. A declared number is round, and one of all rows.
-    usable: f64,
-    /// Noise of every sum.
-    noise: f64,
-    /// What the noise of a centre is in its scaled column: root of the mean square.
-    centre_noise: f64,
-    /// What is expected of slopes for features so long.
-    slopes: SlopePrior,
-}
-
-impl ReadMarginals {
-    /// The mean of the target in its window. What is left of the means of centred columns, some noise of the marginals each, adds to the
-    /// intercept by their slopes, whose squares add up to no more than 1. None where their number does not stand out of its noise: a sum is
-    /// then no mean.
-    fn target_mean(&self, sum: &Release) -> Option<TargetMean> {
-        if self.usable < ROWS_ABOVE_NOISE * self.noise {
-            return None;
-        }
-        let value = (sum.values()[0] / self.usable).clamp(-1.0, 1.0);
-        let noises = [sum.noise_standard_deviation, self.centre_noise * self.usable, self.noise * value];
-        Some(TargetMean { value, deviation: noises.into_iter().fold(0.0, f64::hypot) / self.usable })
-    }
-}
-
 impl Fit {
-    fn read_marginals(
-        &self,
-        marginals: &Release,
-        binned: Option<BinnedNumbers>,
-        gram: &PlannedRelease,
-    ) -> ReadMarginals {
-        let noise = marginals.noise_standard_deviation;
-        let values = marginals.values();
-        let (of_target, of_slots) = values.split_at(target_counts(0) as usize);
-        let usable = of_target[0].max(noise).max(1.0);
-        let signal = usable * effective_mu(gram, &self.schema.relation(), self.mu);
-        let coding = self.encoding.coding();
-        let spared = spared(coding.columns().len(), signal);
-        // Rows beyond a range are a bias that no budget would take away.
-        let rule = RangeRule { spared: (FEATURE_SPARED * spared).min(RANGE_RULE.spared), ..RANGE_RULE };
-        let binned = binned.map(|binned| BinnedNumbers { rule, ..binned });
-        let features = ReleasedMarginals::of(coding, of_slots, usable, noise / usable, binned.as_ref());
-        let scaled = features.scaled(coding, signal, CENTRE_NOISE);
-        let centre_noise = scaled.centre_noise;
-        let encoding = features.encoding(coding, &scaled);
-
-        let steps = COUNT_STEP as f64 / BIN_STEP as f64;
-        let bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
-        let counts = BinCounts { bins: &bins, noise: noise * steps, rows: usable, rows_noise: noise };
-        let BoundsPart { centre, half } = find_part(&counts, spared);
-        let window = TargetWindow::new(centre, half);
-        // The intercept is 1 in every row.
-        let slopes = SlopePrior { features_square: (scaled.row_norm.powi(2) - 1.0).max(1e-3), ..SLOPES };
-        ReadMarginals { encoding: Arc::new(encoding), window, usable, noise, centre_noise, slopes }
-    }
-
     /// Number of rows where the trace of the matrix is not it: rows that are shortened may be shorter than 1.
     fn rows(&self, gram: &GramRelease, encoding: &Encoding) -> Option<f64> {
         let bound = self.norm_bound?;

@@ -1,4 +1,5 @@
-//! Noisy gradient descent with rows that are centred, scaled and divided by their own norm: the default for classes.
+//! Noisy gradient descent with rows that are centred, scaled and divided by their own norm: the default for classes, and for numbers where
+//! noise would hide much of a matrix of products.
 //!
 //! ```text
 //!   x = (1, a ∘ (columns - m))              range, centre m and scale a from released bins and marginals
@@ -7,7 +8,8 @@
 //!   result: the mean of the last iterates, drawn toward the base rate as far as a last release shows no signal
 //! ```
 //! With the two-sided exponential loss the division by the norm costs nothing in consistency: every weight `w(x, theta) > 0`
-//! leaves the true coefficients where they are, and the one used here is the largest with sensitivity 1.
+//! leaves the true coefficients where they are, and the one used here is the largest with sensitivity 1. Numbers have Huber's loss:
+//! [`number`].
 //! Proofs, constants and failures: `docs/methods/noisy-gd.md`.
 //!
 //! Sources: Bassily, Smith, Thakurta 2014, Alg. 1 (noisy gradient descent); Polyak 1964 (momentum); the weights and the loss
@@ -16,6 +18,7 @@
 mod class_counts;
 mod descended;
 mod heavy_ball;
+mod number;
 mod saturation;
 mod signal_check;
 
@@ -75,7 +78,7 @@ impl Method for NoisyGd {
     }
 
     fn summary(&self) -> &'static str {
-        "full-batch gradient descent, rows centred by released marginals and divided by their norm (classes)"
+        "full-batch gradient descent, rows centred by released marginals and divided by their norm"
     }
 
     fn options(&self) -> &'static [MethodOption] {
@@ -104,11 +107,39 @@ impl Method for NoisyGd {
     }
 
     fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
-        let checked = Checked::new(request)?;
+        let TargetKind::Classes(classes) = &request.schema.target().kind else { return number::prepare(request) };
+        let checked = Checked::new(request, classes.len() as u32)?;
         let plan = plan(&checked, request)?;
         let plain = checked.plain.clone();
         let fit = Fit { checked, schema: request.schema.clone(), init: request.init.cloned() };
         Ok(PreparedFit::new(plan, Some(plain), move |releases| fit.run(releases)))
+    }
+}
+
+/// Values of the options.
+struct Settings {
+    l2: f64,
+    passes: NonZeroU32,
+    /// Whether rows are kept in coordinates of 8 bits.
+    is_coarse: bool,
+}
+
+impl Settings {
+    fn of(request: &FitRequest<'_>) -> Result<Self, PlanError> {
+        let options = request.options;
+        let passes = options
+            .whole_number("passes", 1..=PASSES_MAX)?
+            .unwrap_or((PASSES_BY_MU * request.claim.mu).clamp(PASSES.0, PASSES.1) as u32);
+        Ok(Self {
+            l2: options.number("l2", "a finite number of at least 0", |l2| l2 >= 0.0)?.unwrap_or(0.0),
+            passes: NonZeroU32::new(passes).expect("checked to be at least 1"),
+            is_coarse: options.word("coordinate-bits") == Some("8"),
+        })
+    }
+
+    /// The columns before anything is released: what counts are asked in, and as large as what gradients are asked in.
+    fn plain_encoding(&self, coding: Coding) -> Arc<Encoding> {
+        Arc::new(Encoding::plain(coding, NormRule::OwnNorm).coarse(self.is_coarse))
     }
 }
 
@@ -117,28 +148,16 @@ struct Checked {
     classes: u32,
     loss: Loss,
     coding: Coding,
-    /// The columns before anything is released: what counts are asked in, and as large as what gradients are asked in.
     plain: Arc<Encoding>,
-    l2: f64,
-    passes: NonZeroU32,
-    /// Whether rows are kept in coordinates of 8 bits.
-    is_coarse: bool,
+    settings: Settings,
 }
 
 impl Checked {
-    fn new(request: &FitRequest<'_>) -> Result<Self, PlanError> {
+    fn new(request: &FitRequest<'_>, classes: u32) -> Result<Self, PlanError> {
         let schema = request.schema;
-        let classes = match &schema.target().kind {
-            TargetKind::Classes(classes) => classes.len() as u32,
-            TargetKind::Bounds { .. } => {
-                let found = "bounds, as for a linear regression: use --method gram".to_owned();
-                return Err(PlanError::Target { method: NAME, fits: "classes", found });
-            }
-        };
         let coding = Coding::of(schema);
-        let options = request.options;
-        let is_coarse = options.word("coordinate-bits") == Some("8");
-        let plain = Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm).coarse(is_coarse));
+        let settings = Settings::of(request)?;
+        let plain = settings.plain_encoding(coding.clone());
         if let Some(init) = request.init {
             start_weights(init, schema, &plain)?;
         }
@@ -147,18 +166,7 @@ impl Checked {
             Adjacency::Label => Loss::Logistic,
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Loss::TwoSidedExponential,
         };
-        let passes = options
-            .whole_number("passes", 1..=PASSES_MAX)?
-            .unwrap_or((PASSES_BY_MU * request.claim.mu).clamp(PASSES.0, PASSES.1) as u32);
-        Ok(Self {
-            classes,
-            loss,
-            coding,
-            plain,
-            l2: options.number("l2", "a finite number of at least 0", |l2| l2 >= 0.0)?.unwrap_or(0.0),
-            passes: NonZeroU32::new(passes).expect("checked to be at least 1"),
-            is_coarse,
-        })
+        Ok(Self { classes, loss, coding, plain, settings })
     }
 
     fn gradient_map(&self) -> Map {
@@ -167,7 +175,7 @@ impl Checked {
             (2, loss) => Map::Gradient { loss, columns },
             // A changed label moves the plain slope by sqrt(2), and a bounded one by up to 2.
             (classes, Loss::Logistic) => Map::SoftmaxGradient { classes, columns },
-            (classes, Loss::TwoSidedExponential) => Map::BoundedSoftmaxGradient { classes, columns },
+            (classes, _) => Map::BoundedSoftmaxGradient { classes, columns },
         }
     }
 
@@ -184,18 +192,18 @@ impl Checked {
     fn saturation(&self, signal: f64) -> f64 {
         match (self.classes, self.loss) {
             (2, _) | (_, Loss::Logistic) => 1.0,
-            (_, Loss::TwoSidedExponential) => saturation_of(signal),
+            _ => saturation_of(signal),
         }
     }
 
     /// The largest curvature of the loss in one score, at most; `saturation` is that of bounded slopes.
     fn curvature(&self, saturation: f64) -> f64 {
         match (self.classes, self.loss) {
-            (2, Loss::TwoSidedExponential) => 1.0,
             (2, Loss::Logistic) => 0.25,
+            (2, _) => 1.0,
             // The softmax has curvature at most 1/2; a bounded slope is divided by at least the saturation times 1/sqrt(2).
             (_, Loss::Logistic) => 0.5,
-            (_, Loss::TwoSidedExponential) => std::f64::consts::FRAC_1_SQRT_2 / saturation,
+            _ => std::f64::consts::FRAC_1_SQRT_2 / saturation,
         }
     }
 }
@@ -226,7 +234,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let bins = bins.map(|map| once("bins of numbers", map, SIDE_PARTS, 0.0)).transpose()?;
     let check = once("signal check", check, check_parts, WEAK_PARTS.1)?;
     let gradients =
-        plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.passes, left, &claim.relation)?;
+        plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.settings.passes, left, &claim.relation)?;
 
     let gradient_noise = gradients.noise_scale.get() as f64 * gradient_step();
     let count_noise = counts.noise_scale.get() as f64 / COUNT_STEP as f64;
@@ -250,8 +258,20 @@ fn gradient_step() -> f64 {
 }
 
 fn expectations(checked: &Checked, schema: &Schema, count_noise: f64, gradient_noise: f64) -> Vec<Expectation> {
-    let classes = f64::from(checked.classes);
-    let noise = gradient_noise / f64::from(checked.passes.get()).sqrt();
+    let counts = Expectation {
+        name: "noise of the row count",
+        value: f64::from(checked.classes).sqrt() * count_noise,
+        meaning: "standard deviation in rows, before it is combined with what is declared".to_owned(),
+    };
+    let little = "the model is little more than the base rate";
+    let mut all = of_gradients(checked.settings.passes, schema, gradient_noise, little);
+    all.insert(2, counts);
+    all
+}
+
+/// What noise gradients have, and what signal there is; what to expect where it is too `little`.
+fn of_gradients(passes: NonZeroU32, schema: &Schema, gradient_noise: f64, little: &str) -> Vec<Expectation> {
+    let noise = gradient_noise / f64::from(passes.get()).sqrt();
     let mut expectations = vec![
         Expectation {
             name: "noise of a gradient coordinate",
@@ -263,18 +283,12 @@ fn expectations(checked: &Checked, schema: &Schema, count_noise: f64, gradient_n
             value: noise,
             meaning: "standard deviation of their mean, a coordinate; a table of fewer rows has no signal".to_owned(),
         },
-        Expectation {
-            name: "noise of the row count",
-            value: classes.sqrt() * count_noise,
-            meaning: "standard deviation in rows, before it is combined with what is declared".to_owned(),
-        },
     ];
     if let Some(rows) = schema.privacy().rows {
         expectations.push(Expectation {
             name: "signal against noise",
             value: rows as f64 / noise,
-            meaning: "n mu: above 1000 privacy costs little; below 50 the model is little more than the base rate"
-                .to_owned(),
+            meaning: format!("n mu: above 1000 privacy costs little; below 50 {little}"),
         });
     }
     expectations
@@ -291,7 +305,7 @@ impl Fit {
         let Self { checked, schema, init } = self;
         let counted = releases.sum(0, &checked.plain, PassWeights::none())?;
         let marginals = releases.sum(1, &checked.plain, PassWeights::none())?;
-        let binned = BinnedNumbers::released(releases, 2, &checked.plain, RANGE_RULE)?;
+        let binned = BinnedNumbers::released(releases, 2, &checked.plain)?;
         let of_gradient = releases.count() - 2;
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
@@ -302,11 +316,11 @@ impl Fit {
         let passes = gradient.times;
         let signal = rows * f64::from(passes).sqrt() / (gradient.noise_scale.get() as f64 * gradient_step());
         let noise = marginals.noise_standard_deviation / rows;
-        let features =
-            ReleasedMarginals::of(&checked.coding, &marginals.values()[classes..], rows, noise, binned.as_ref());
+        let binned = binned.as_ref().map(|binned| (binned, RANGE_RULE));
+        let features = ReleasedMarginals::of(&checked.coding, &marginals.values()[classes..], rows, noise, binned);
         let scaled = features.scaled(&checked.coding, signal, CENTRE_NOISE);
         let encoding = features.encoding(&checked.coding, &scaled);
-        let encoding = Arc::new(encoding.coarse(checked.is_coarse));
+        let encoding = Arc::new(encoding.coarse(checked.settings.is_coarse));
 
         let columns = checked.coding.columns().len();
         let saturation = checked.saturation(signal);
@@ -327,9 +341,9 @@ impl Fit {
             }
         };
         let time = descent_time(checked.classes, signal, scaled.row_norm);
-        let largest_curvature = scaled.row_norm * checked.curvature(saturation) + checked.l2 / rows;
+        let largest_curvature = scaled.row_norm * checked.curvature(saturation) + checked.settings.l2 / rows;
         let stride = Stride::of(time, largest_curvature, passes);
-        let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.l2, passes);
+        let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.settings.l2, passes);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
             descent.follow(&releases.sum(of_gradient, &encoding, weights)?.values());
@@ -430,9 +444,9 @@ mod tests {
             counts: numbers(&golden, "binned"),
             bins: number("bins") as usize,
             noise: number("bin_noise"),
-            rule: RANGE_RULE,
         };
-        let found = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), Some(&binned));
+        let binned = Some((&binned, RANGE_RULE));
+        let found = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), binned);
         let in_ranges = found.scaled(&coding, signal, CENTRE_NOISE);
         assert_close(&in_ranges.centre, &numbers(&golden, "binned_centre"));
         assert_close(&in_ranges.scale, &numbers(&golden, "binned_scale"));

@@ -6,6 +6,7 @@ mod gram;
 mod minimum;
 mod model;
 mod noisy_gd;
+mod noisy_gd_number;
 mod noisy_gd_lecture;
 mod noisy_gd_slides;
 mod party;

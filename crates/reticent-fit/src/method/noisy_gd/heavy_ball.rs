@@ -27,6 +27,19 @@ pub(super) fn descent_time(classes: u32, signal: f64, row_norm: f64) -> f64 {
     time * signal / (signal + half) * signal / row_norm
 }
 
+/// Time of the descent of a number, in standard deviations of the target and units of `n mu / A`.
+const TIME_OF_NUMBER: f64 = 0.8;
+/// The signal at which it is halved.
+const SIGNAL_HALF_OF_NUMBER: f64 = 20.0;
+
+/// The same for a number that varies by `deviation`, whose scores are no larger:
+/// ```text
+///   time = 4/5 deviation · n mu / (n mu + 20) · n mu / A
+/// ```
+pub(super) fn descent_time_of_number(deviation: f64, signal: f64, row_norm: f64) -> f64 {
+    TIME_OF_NUMBER * deviation * signal / (signal + SIGNAL_HALF_OF_NUMBER) * signal / row_norm
+}
+
 /// Step `eta` and momentum `beta` of a descent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stride {

@@ -1,0 +1,117 @@
+//! The descent for a number: Huber's loss of the residual, in the part of its bounds where the target is found.
+//!
+//! ```text
+//!   G = sum_i clamp((theta·x_i - y_i) / c, -1, 1) x_i / ||x_i|| + noise         one pass; a row moves the sum by at most 1
+//!   c = 4/5 deviation of the target · max(1, sqrt(n mu / 500))                  from its released bins
+//!   intercept: of the descent and of the released mean of the target, by how well each is known; columns are centred
+//! ```
+//! A residual that is clipped at less than the target varies by needs noise for that much only, where a matrix of products needs it for the
+//! longest row times the whole target. With a larger budget `c` grows toward least squares, so that a skewed target is met at its mean.
+//!
+//! Sources: Huber 1964 (the loss); Bassily, Smith, Thakurta 2014, Alg. 1. Constants and failures: `docs/methods/noisy-gd.md`.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use reticent_core::coding::Coding;
+use reticent_core::encoding::Encoding;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{Loss, Map, QueryShape};
+use reticent_core::schema::Schema;
+
+use super::heavy_ball::{HeavyBall, Stride, descent_time_of_number};
+use super::{CENTRE_NOISE, NAME, Settings, gradient_step, of_gradients};
+use crate::method::{FitRequest, start_weights};
+use crate::model::Model;
+use crate::number_marginals::{NumberMarginals, plan_marginals};
+use crate::plan::{Plan, PlanError, plan_release};
+use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+
+/// `c` in standard deviations of the target up to [`CLIP_SIGNAL`], and that signal `n mu`.
+const CLIP: f64 = 0.8;
+const CLIP_SIGNAL: f64 = 500.0;
+/// How far from the mean, in standard deviations of the target, the descent is expected to find its intercept: clipped residuals of a skewed
+/// target balance beside it, and the rows are weighted.
+const INTERCEPT_ERROR: f64 = 0.1;
+
+/// Marginals, bins and sum of the target; then one gradient a pass.
+pub(super) fn prepare(request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
+    let (schema, claim) = (request.schema, request.claim);
+    let settings = Settings::of(request)?;
+    let plain = settings.plain_encoding(Coding::of(schema));
+    if let Some(init) = request.init {
+        start_weights(init, schema, &plain)?;
+    }
+    let (mut releases, left) = plan_marginals(NAME, request, plain.coding())?;
+    let columns = plain.coding().columns().len() as u32;
+    let shape = QueryShape::of_schema(Map::Gradient { loss: Loss::Huber, columns }, schema)?;
+    releases.push(plan_release(NAME, "gradient", shape, settings.passes, left, &claim.relation)?);
+    let noise = releases.last().expect("just planned").noise_scale.get() as f64 * gradient_step();
+    let expectations =
+        of_gradients(settings.passes, schema, noise, "the model is little more than the mean of the target");
+    let plan = Plan::of(NAME, request, releases, expectations);
+    let fit = Fit { settings, plain: plain.clone(), schema: schema.clone(), init: request.init.cloned() };
+    Ok(PreparedFit::new(plan, Some(plain), move |releases| fit.run(releases)))
+}
+
+struct Fit {
+    settings: Settings,
+    plain: Arc<Encoding>,
+    schema: Schema,
+    init: Option<Model>,
+}
+
+impl Fit {
+    fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let Self { settings: Settings { l2, passes, is_coarse }, plain, schema, init } = self;
+        let last = releases.count() - 1;
+        let passes: NonZeroU32 = *passes;
+        let gradient_noise = releases.planned(last).noise_scale.get() as f64 * gradient_step();
+        let mu = f64::from(passes.get()).sqrt() / gradient_noise;
+        let marginals = NumberMarginals::released(releases, plain, mu, CENTRE_NOISE)?;
+        let mean = marginals.target_mean(releases, last - 1)?;
+        let encoding = Arc::new(Encoding::clone(&marginals.encoding).coarse(*is_coarse));
+        let (window, signal, rows) = (marginals.window, marginals.signal, marginals.usable);
+
+        // Weights of scores with the window as [-1, 1].
+        let columns = encoding.coding().columns().len();
+        let start = match init {
+            Some(init) => {
+                let in_bounds =
+                    start_weights(init, schema, &encoding).map_err(|error| FitError::Numeric(error.to_string()))?;
+                let mut start: Vec<f64> = in_bounds.iter().map(|weight| weight / window.half()).collect();
+                start[0] -= window.centre() / window.half();
+                start
+            }
+            None => {
+                let mut start = vec![0.0; columns];
+                start[0] = mean.map_or(0.0, |mean| mean.value);
+                start
+            }
+        };
+        let deviation = marginals.target_deviation(mean.map_or(0.0, |mean| mean.value));
+        let pass = |weights: &[f64]| {
+            PassWeights::quantise(weights).with_saturation(clip(deviation, signal)).with_target_window(window)
+        };
+        let row_norm = marginals.scaled.row_norm;
+        let largest_curvature = row_norm / f64::from(pass(&[]).saturation()) + l2 / rows;
+        let stride = Stride::of(descent_time_of_number(deviation, signal, row_norm), largest_curvature, passes.get());
+        let mut descent = HeavyBall::from(start, columns, stride, rows, *l2, passes.get());
+        for _ in 0..passes.get() {
+            descent.follow(&releases.sum(last, &encoding, pass(&descent.weights))?.values());
+        }
+        let mut weights = descent.mean();
+        if let (None, Some(mean)) = (init, mean) {
+            let (of_mean, of_descent) = (mean.deviation.powi(-2), (INTERCEPT_ERROR * deviation).powi(-2));
+            weights[0] = (of_mean * mean.value + of_descent * weights[0]) / (of_mean + of_descent);
+        }
+        weights.iter_mut().for_each(|weight| *weight *= window.half());
+        weights[0] += window.centre();
+        Ok(Fitted { encoding, weights, covariance: None })
+    }
+}
+
+/// Largest residual that a row's slope tells of, as a share of half the target's window.
+fn clip(deviation: f64, signal: f64) -> f64 {
+    CLIP * deviation * (signal / CLIP_SIGNAL).max(1.0).sqrt()
+}

@@ -1,0 +1,182 @@
+//! What a fit of a number buys before anything else: how columns are scaled, in what part of its bounds the target lies, how it varies there,
+//! and its mean.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use reticent_core::coding::Coding;
+use reticent_core::encoding::Encoding;
+use reticent_core::ledger::PlannedRelease;
+use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::{BIN_STEP, COUNT_STEP, Map, QueryShape, target_counts};
+use reticent_core::target_window::TargetWindow;
+use reticent_core::units::MuSquared;
+use reticent_math::gram_regression::TargetMean;
+use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, spared};
+
+use crate::method::FitRequest;
+use crate::number_bins::{BinnedNumbers, bins_that_tell};
+use crate::plan::{PlanError, plan_release};
+use crate::prepared_fit::{FitError, Releases};
+use crate::released_marginals::{ReleasedMarginals, ScaledColumns};
+use crate::row_number::{expected_rows, weakness};
+
+/// `mu²` is shared out in so many parts: for the marginals, the bins of numbers where they can tell something, and the mean of the target.
+const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
+const MARGINAL_PARTS: f64 = 40.0;
+const BINS_PARTS: f64 = 20.0;
+const MEAN_PARTS: f64 = 10.0;
+/// Parts on top for the marginals where little signal is expected, and the signal `n mu` at which half of them is given: where the target
+/// lies in its bounds is then worth more than what little can be learnt of slopes.
+const WEAK_PARTS: f64 = 160.0;
+const WEAK_SIGNAL: f64 = 60.0;
+
+/// Numbers are read in a range that seems to hold nearly all rows, and well within their bounds: rows far out decide a slope, and one that
+/// is cut short by mistake costs more than one that is left too long.
+const RANGE_RULE: RangeRule = RangeRule { spared: 0.01, doubt_share: 0.25, narrower_than: 0.35 };
+
+/// A range may leave out so many times the rows that the target's window may: it spoils what is learnt of one column, not of all.
+const FEATURE_SPARED: f64 = 4.0;
+
+/// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
+const ROWS_ABOVE_NOISE: f64 = 4.0;
+
+/// What a target is expected to vary by in its window before its bins are seen, and how well that is known.
+const TARGET_VARIANCE: (f64, f64) = (1.0 / 9.0, 0.05);
+/// Least and largest variance of a target in its window.
+const TARGET_VARIANCES: (f64, f64) = (1.0 / 256.0, 1.0 / 3.0);
+
+/// Marginals, bins of numbers where they can tell something, and the sum of the target, the last of them; and what is left of `mu²`.
+pub(crate) fn plan_marginals(
+    method: &'static str,
+    request: &FitRequest<'_>,
+    coding: &Coding,
+) -> Result<(Vec<PlannedRelease>, MuSquared), PlanError> {
+    let (schema, claim) = (request.schema, request.claim);
+    let weak = weakness(expected_rows(schema) * claim.mu, WEAK_SIGNAL);
+    let share_of = |parts: f64| claim.mu_squared.fraction_down(parts.round() as u32, PARTS);
+    let bins = bins_that_tell(coding, schema, share_of(BINS_PARTS), &claim.relation);
+    let sides = [
+        Some(("marginals", Map::marginals(0, coding), MARGINAL_PARTS + weak * WEAK_PARTS)),
+        bins.map(|map| ("bins of numbers", map, BINS_PARTS)),
+        Some(("sum of the target", Map::TargetSum, MEAN_PARTS)),
+    ];
+    let (mut releases, mut left) = (Vec::new(), claim.mu_squared);
+    for (purpose, map, parts) in sides.into_iter().flatten() {
+        let share = share_of(parts);
+        left = left.checked_sub(share).expect("shares are less than the whole");
+        let shape = QueryShape::of_schema(map, schema)?;
+        releases.push(plan_release(method, purpose, shape, NonZeroU32::MIN, share, &claim.relation)?);
+    }
+    Ok((releases, left))
+}
+
+/// What released marginals and bins say.
+pub(crate) struct NumberMarginals {
+    /// Columns centred and scaled, rows divided by their own norm.
+    pub(crate) encoding: Arc<Encoding>,
+    pub(crate) scaled: ScaledColumns,
+    /// Where the target lies.
+    pub(crate) window: TargetWindow,
+    /// Rows with a usable target, as bought: no other row is in the sums. A declared number is round, and one of all rows.
+    pub(crate) usable: f64,
+    /// `n mu` of what is fitted with the rest.
+    pub(crate) signal: f64,
+    /// Noise of every sum.
+    noise: f64,
+    /// Noisy rows by the bin of their target over its bounds, and the noise of each.
+    target_bins: Vec<f64>,
+    bin_noise: f64,
+}
+
+impl NumberMarginals {
+    /// Asks for the first releases of [`plan_marginals`], and reads them for a fit whose rest has `mu`. Noise of numeric centres may
+    /// lengthen a typical row by `lengthened_max` of its squared norm.
+    pub(crate) fn released(
+        releases: &mut Releases<'_, '_>,
+        plain: &Arc<Encoding>,
+        mu: f64,
+        lengthened_max: f64,
+    ) -> Result<Self, FitError> {
+        let marginals = releases.sum(0, plain, PassWeights::none())?;
+        let binned = BinnedNumbers::released(releases, 1, plain)?;
+        let (values, noise) = (marginals.values(), marginals.noise_standard_deviation);
+        let (of_target, of_slots) = values.split_at(target_counts(0) as usize);
+        let usable = of_target[0].max(noise).max(1.0);
+        let (coding, signal) = (plain.coding(), usable * mu);
+        let spared = spared(coding.columns().len(), signal);
+        // Rows beyond a range are a bias that no budget would take away.
+        let rule = RangeRule { spared: (FEATURE_SPARED * spared).min(RANGE_RULE.spared), ..RANGE_RULE };
+        let binned = binned.as_ref().map(|binned| (binned, rule));
+        let features = ReleasedMarginals::of(coding, of_slots, usable, noise / usable, binned);
+        let scaled = features.scaled(coding, signal, lengthened_max);
+        let encoding = features.encoding(coding, &scaled);
+
+        let steps = COUNT_STEP as f64 / BIN_STEP as f64;
+        let target_bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();
+        let bin_noise = noise * steps;
+        let counts = BinCounts { bins: &target_bins, noise: bin_noise, rows: usable, rows_noise: noise };
+        let BoundsPart { centre, half } = find_part(&counts, spared);
+        let window = TargetWindow::new(centre, half);
+        Ok(Self { encoding: Arc::new(encoding), scaled, window, usable, signal, noise, target_bins, bin_noise })
+    }
+
+    /// Asks for the sum of the target at `place`: its mean in its window. What is left of the means of centred columns, some noise of the
+    /// marginals each, adds to the intercept by their slopes, whose squares add up to no more than 1. None where the number of rows does
+    /// not stand out of its noise: a sum is then no mean.
+    pub(crate) fn target_mean(
+        &self,
+        releases: &mut Releases<'_, '_>,
+        place: usize,
+    ) -> Result<Option<TargetMean>, FitError> {
+        let sum = releases.sum(place, &self.encoding, PassWeights::of_target(self.window))?;
+        if self.usable < ROWS_ABOVE_NOISE * self.noise {
+            return Ok(None);
+        }
+        let value = (sum.values()[0] / self.usable).clamp(-1.0, 1.0);
+        let noises = [sum.noise_standard_deviation, self.scaled.centre_noise * self.usable, self.noise * value];
+        Ok(Some(TargetMean { value, deviation: noises.into_iter().fold(0.0, f64::hypot) / self.usable }))
+    }
+
+    /// Standard deviation of the target in its window around `mean`, from its bins there as far as they stand out of their noise.
+    pub(crate) fn target_deviation(&self, mean: f64) -> f64 {
+        deviation_in(self.window, &self.target_bins, self.bin_noise, self.usable, mean)
+    }
+}
+
+/// Root of the mean square of what lies in the window, weighed against what is expected of any target:
+/// ```text
+///   v = (m/e² + (1/9)/0.05²) / (1/e² + 1/0.05²),   m = sum b_k x_k² / n,   e² = noise² sum x_k⁴ / n²,   x_k of the middle of a bin
+/// ```
+fn deviation_in(window: TargetWindow, bins: &[f64], noise: f64, rows: f64, mean: f64) -> f64 {
+    let (mut square, mut fourth) = (0.0, 0.0);
+    for (place, count) in bins.iter().enumerate() {
+        let middle = (2.0 * place as f64 + 1.0) / bins.len() as f64 - 1.0;
+        let at = (middle - window.centre()) / window.half();
+        if at.abs() <= 1.0 {
+            square += count * (at - mean).powi(2);
+            fourth += (at - mean).powi(4);
+        }
+    }
+    let precisions = [(rows / noise).powi(2) / fourth.max(1e-12), TARGET_VARIANCE.1.powi(-2)];
+    let variance =
+        (precisions[0] * square / rows + precisions[1] * TARGET_VARIANCE.0) / (precisions[0] + precisions[1]);
+    variance.clamp(TARGET_VARIANCES.0, TARGET_VARIANCES.1).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_varies_as_its_bins_say_where_noise_lets_them() {
+        let window = TargetWindow::new(0.5, 0.25);
+        // Rows spread evenly over the middle half of the window, and as many far out of it.
+        let bins: Vec<f64> =
+            (0..256).map(|bin| if (176..208).contains(&bin) || bin < 32 { 100.0 } else { 0.0 }).collect();
+        let found = |noise: f64| deviation_in(window, &bins, noise, 3200.0, 0.0);
+        assert!((found(0.1) - (1.0f64 / 12.0).sqrt()).abs() < 1e-3, "{}", found(0.1));
+        assert!((found(1e6) - 1.0 / 3.0).abs() < 1e-6, "{}", found(1e6));
+        assert!(found(0.1) < found(200.0) && found(200.0) < found(1e6));
+    }
+}

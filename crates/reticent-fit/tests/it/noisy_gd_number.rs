@@ -1,0 +1,114 @@
+//! The descent for a number: it finds the coefficients, with less budget than a matrix of products needs, and spends what it says.
+
+use reticent_core::query::{Loss, Map};
+use reticent_core::record::{Cell, Label};
+use reticent_core::schema::Schema;
+use reticent_curator::memory_engine::MemoryEngine;
+use reticent_curator::table::CodedTable;
+use reticent_fit::model::Model;
+use reticent_math::fixed_sequence::FixedSequence;
+
+use super::gram::{engine, excess_error, schema};
+use super::table::{Asked, fit};
+
+const ROWS: usize = 4000;
+/// Error of the best constant on the table of `gram`'s tests, whose true slopes are .8 and -.2.
+const CONSTANT_ERROR: f64 = 5.9;
+
+fn default() -> Asked<'static> {
+    Asked::of("noisy-gd")
+}
+
+#[test]
+fn with_a_large_budget_the_coefficients_are_the_true_ones() {
+    for privacy in ["adjacency = \"add-remove\"", "adjacency = \"replace\"", "adjacency = \"label\""] {
+        let schema = schema(privacy);
+        for bits in ["16", "8"] {
+            let asked = default().with("coordinate-bits", bits);
+            let (_, model) = fit(&schema, &engine(&schema, ROWS, 1), &asked, 20.0, 1);
+            for (place, truth) in [0.8, -0.2].into_iter().enumerate() {
+                let found = &model.outputs[0].coefficients[place];
+                assert!((found.coefficient - truth).abs() < 0.05, "{privacy} {bits}: {}", found.coefficient);
+                assert!(found.standard_error.is_none(), "the descent knows none");
+            }
+            assert!(excess_error(&model) < 0.03, "{privacy} {bits}: {}", excess_error(&model));
+        }
+    }
+}
+
+/// `n mu` of 950, and of 110.
+#[test]
+fn a_usual_budget_explains_nearly_all_of_the_target_and_a_small_one_most_of_it() {
+    let schema = schema("adjacency = \"add-remove\"\nrows = 4000");
+    let engine = engine(&schema, ROWS, 1);
+    for (epsilon, limit) in [(1.0, 0.03), (0.1, 0.5)] {
+        let shares =
+            (0..10).map(|seed| excess_error(&fit(&schema, &engine, &default(), epsilon, seed).1) / CONSTANT_ERROR);
+        let mean = shares.sum::<f64>() / 10.0;
+        assert!(mean < limit, "{epsilon}: {mean}");
+    }
+}
+
+/// Forty columns of uniform numbers, 2000 rows; a target of all of them, by slopes of either sign.
+fn many_columns() -> (Schema, MemoryEngine, impl Fn(&Model) -> f64) {
+    const COLUMNS: usize = 40;
+    let features: String = (0..COLUMNS).map(|place| format!("x{place} = {{ bounds = [-1, 1] }}\n")).collect();
+    let schema = Schema::from_text(&format!(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-12, 12]\n[features]\n{features}"
+    ))
+    .expect("legal");
+    let mut sequence = FixedSequence::new(7);
+    let mut table = CodedTable::empty(&schema);
+    let slope = |place: usize| if place.is_multiple_of(3) { -0.7 } else { 0.5 };
+    for _ in 0..2000 {
+        let row: Vec<f64> = (0..COLUMNS).map(|_| sequence.next_uniform()).collect();
+        let noise = 0.5 * sequence.next_uniform();
+        let value = row.iter().enumerate().map(|(place, x)| slope(place) * x).sum::<f64>() + noise;
+        let cells: Vec<Cell> = row.into_iter().map(Cell::Number).collect();
+        table.push(&cells, Label::Value(value));
+    }
+    // Of the variance of the target, which is a third of the squared slopes.
+    let unexplained = move |model: &Model| {
+        let of = |place: usize| model.outputs[0].coefficients[place].coefficient;
+        let total: f64 = (0..COLUMNS).map(|place| slope(place).powi(2)).sum();
+        (0..COLUMNS).map(|place| (of(place) - slope(place)).powi(2)).sum::<f64>() / total
+    };
+    (schema, MemoryEngine::new(table), unexplained)
+}
+
+#[test]
+fn many_columns_are_found_where_noise_hides_their_matrix() {
+    let (schema, engine, unexplained) = many_columns();
+    for seed in 0..3 {
+        let [descent, gram] =
+            [default(), Asked::of("gram")].map(|asked| unexplained(&fit(&schema, &engine, &asked, 1.0, seed).1));
+        assert!(descent < 0.2 && gram > 0.5, "{seed}: {descent} and {gram}");
+    }
+}
+
+#[test]
+fn a_fit_spends_at_most_its_claim_and_nearly_all_of_it() {
+    for adjacency in ["add-remove", "replace", "label"] {
+        let schema = schema(&format!("adjacency = \"{adjacency}\""));
+        for epsilon in [0.01, 1.0, 10.0] {
+            let plan = default().with("passes", 70).plan(&schema, epsilon);
+            let last = plan.releases.last().expect("gradients");
+            assert!(matches!(last.shape.map(), Map::Gradient { loss: Loss::Huber, .. }) && last.times == 70);
+            let price = plan.request("table", &schema).price_up(&schema.relation()).expect("finite");
+            assert!(price <= plan.claim.mu_squared);
+            assert!(price.mu_up() > 0.999 * plan.claim.mu, "{adjacency} {epsilon}: {}", price.mu_up());
+        }
+    }
+}
+
+#[test]
+fn a_public_start_is_kept_when_the_budget_is_tiny() {
+    let schema = schema("adjacency = \"add-remove\"");
+    let engine = engine(&schema, ROWS, 1);
+    let (_, good) = fit(&schema, &engine, &default(), 20.0, 1);
+    let asked = Asked { init: Some(&good), ..default() };
+    for seed in 0..3 {
+        let (_, kept) = fit(&schema, &engine, &asked, 0.005, seed);
+        assert!(excess_error(&kept) < 0.5 * CONSTANT_ERROR, "{seed}: {}", excess_error(&kept));
+    }
+}
