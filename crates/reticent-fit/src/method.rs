@@ -143,7 +143,9 @@ fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), 
         }
         Adjacency::AddRemove | Adjacency::Replace if is_number => {
             let signal = rows.unwrap_or(FEW_ROWS) * claim.mu;
-            if columns <= GRAM_COLUMNS_MAX && signal >= GRAM_SIGNAL * (columns as f64).sqrt() {
+            if columns <= GRAM_COLUMNS_MAX && schema.privacy().row_norm.is_some() {
+                choose(&gram::Gram, "the target is a number, and rows are declared to be short: one noisy matrix of products by bounds")
+            } else if columns <= GRAM_COLUMNS_MAX && signal >= GRAM_SIGNAL * (columns as f64).sqrt() {
                 choose(&gram::Gram, "the target is a number, and noise hides little of a matrix of all products, which gives standard errors")
             } else {
                 choose(&noisy_gd::NoisyGd, "the target is a number, and noise would hide much of a matrix of all products, as gram has it")
@@ -248,6 +250,7 @@ mod tests {
         assert_eq!(chosen("rows = 17000", 5, 1.0), noisy_gd::NAME);
         assert_eq!((chosen("", 4, 1.0), chosen("", 4, 10.0)), (noisy_gd::NAME, gram::NAME));
         assert_eq!(chosen("rows = 10000000", 1401, 1.0), noisy_gd::NAME);
+        assert_eq!(chosen("row_norm = 1.0", 4, 1.0), gram::NAME);
     }
 
     #[test]

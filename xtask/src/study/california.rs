@@ -41,8 +41,11 @@ pub(super) fn over_splits(runner: &mut Runner<'_>, name: &str, table: &Table) ->
     let epsilons = runner.epsilons(&[0.1, 1.0]);
     let mut all = Vec::new();
     for adjacency in runner.adjacencies(&["add-remove", "replace", "label"]) {
-        let methods: &[&str] =
-            if adjacency == "label" { &["walr"] } else { &["gram", "functional", "functional --noise gaussian"] };
+        let methods: &[&str] = if adjacency == "label" {
+            &["walr"]
+        } else {
+            &["noisy-gd", "gram", "functional", "functional --noise gaussian"]
+        };
         all.extend(cases(name, methods, &[adjacency], &epsilons, table.delta()));
     }
     for seed in 0..runner.splits(5) {

@@ -34,7 +34,7 @@ pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
         let rows = read(runner, name)?;
         let schema = schema(rows.first().map_or(0, |(columns, _)| columns.len()));
         let mut all = vec![Case::open(name, NON_PRIVATE)];
-        all.extend(cases(name, &["gram --intercept no"], &["add-remove".to_owned()], &epsilons, DELTA));
+        all.extend(cases(name, &["gram --intercept no", "noisy-gd"], &["add-remove".to_owned()], &epsilons, DELTA));
         for seed in 0..runner.splits(1) {
             let mut order: Vec<&Row> = rows.iter().collect();
             fastrand::Rng::with_seed(seed).shuffle(&mut order);

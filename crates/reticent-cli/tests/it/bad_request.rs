@@ -273,6 +273,6 @@ fn a_target_that_the_method_cannot_fit_is_refused() {
     let functional = format!("{FIT} --method functional");
     assert_snapshot!(folder.refuse(2, &functional), @"error: method functional fits a number (bounds) or two classes, and the schema's target has 3 classes; change [target] in the schema");
     folder.write("schema.toml", SCHEMA.replace("classes = [\"no\", \"yes\"]", "bounds = [0, 1]"));
-    let descent = format!("{FIT} --method noisy-gd");
-    assert_snapshot!(folder.refuse(2, &descent), @"error: method noisy-gd fits classes, and the schema's target has bounds, as for a linear regression: use --method gram; change [target] in the schema");
+    let lecture = format!("{FIT} --method noisy-gd-lecture");
+    assert_snapshot!(folder.refuse(2, &lecture), @"error: method noisy-gd-lecture fits classes, and the schema's target has bounds, as for a linear regression; change [target] in the schema");
 }

@@ -115,3 +115,17 @@ impl Fit {
 fn clip(deviation: f64, signal: f64) -> f64 {
     CLIP * deviation * (signal / CLIP_SIGNAL).max(1.0).sqrt()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: `.8 · .25 = .2`; four times the signal, twice the residual; `.8 · .25 · 480/500 · 480 / 4`.
+    #[test]
+    fn residuals_are_clipped_by_the_deviation_and_later_with_more_signal() {
+        for (signal, expected) in [(1.0, 0.2), (500.0, 0.2), (2000.0, 0.4)] {
+            assert!((clip(0.25, signal) - expected).abs() < 1e-12, "{signal}");
+        }
+        assert!((descent_time_of_number(0.25, 480.0, 4.0) - 23.04).abs() < 1e-9);
+    }
+}
