@@ -8,8 +8,8 @@
 //!   result: the mean of the last iterates, drawn toward the base rate as far as a last release shows no signal
 //! ```
 //! With the two-sided exponential loss the division by the norm costs nothing in consistency: every weight `w(x, theta) > 0`
-//! leaves the true coefficients where they are, and the one used here is the largest with sensitivity 1. Numbers have Huber's loss:
-//! [`number`].
+//! leaves the true coefficients where they are, and the one used here is the largest with sensitivity 1. Numbers have Huber's
+//! loss: `noisy_gd/number.rs`.
 //! Proofs, constants and failures: `docs/methods/noisy-gd.md`.
 //!
 //! Sources: Bassily, Smith, Thakurta 2014, Alg. 1 (noisy gradient descent); Polyak 1964 (momentum); the weights and the loss
