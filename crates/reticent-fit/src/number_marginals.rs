@@ -73,7 +73,7 @@ pub(crate) fn plan_marginals(
 
 /// What released marginals and bins say.
 pub(crate) struct NumberMarginals {
-    /// Columns centred and scaled, rows divided by their own norm.
+    /// Columns centred and scaled, rows divided by their own norm; as coarse as the columns that were asked for marginals.
     pub(crate) encoding: Arc<Encoding>,
     pub(crate) scaled: ScaledColumns,
     /// Where the target lies.
@@ -110,7 +110,7 @@ impl NumberMarginals {
         let binned = binned.as_ref().map(|binned| (binned, rule));
         let features = ReleasedMarginals::of(coding, of_slots, usable, noise / usable, binned);
         let scaled = features.scaled(coding, signal, lengthened_max);
-        let encoding = features.encoding(coding, &scaled);
+        let encoding = features.encoding(coding, &scaled).coarse(plain.is_coarse());
 
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;
         let target_bins: Vec<f64> = of_target[1..].iter().map(|count| count * steps).collect();

@@ -50,12 +50,14 @@ pub(super) fn prepare(request: &FitRequest<'_>) -> Result<PreparedFit, PlanError
     let expectations =
         of_gradients(settings.passes, schema, noise, "the model is little more than the mean of the target");
     let plan = Plan::of(NAME, request, releases, expectations);
-    let fit = Fit { settings, plain: plain.clone(), schema: schema.clone(), init: request.init.cloned() };
+    let Settings { l2, passes, .. } = settings;
+    let fit = Fit { l2, passes, plain: plain.clone(), schema: schema.clone(), init: request.init.cloned() };
     Ok(PreparedFit::new(plan, Some(plain), move |releases| fit.run(releases)))
 }
 
 struct Fit {
-    settings: Settings,
+    l2: f64,
+    passes: NonZeroU32,
     plain: Arc<Encoding>,
     schema: Schema,
     init: Option<Model>,
@@ -63,17 +65,17 @@ struct Fit {
 
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
-        let Self { settings: Settings { l2, passes, is_coarse }, plain, schema, init } = self;
+        let Self { l2, passes, plain, schema, init } = self;
         let last = releases.count() - 1;
-        let passes: NonZeroU32 = *passes;
         let gradient_noise = releases.planned(last).noise_scale.get() as f64 * gradient_step();
         let mu = f64::from(passes.get()).sqrt() / gradient_noise;
         let marginals = NumberMarginals::released(releases, plain, mu, CENTRE_NOISE)?;
         let mean = marginals.target_mean(releases, last - 1)?;
-        let encoding = Arc::new(Encoding::clone(&marginals.encoding).coarse(*is_coarse));
         let (window, signal, rows) = (marginals.window, marginals.signal, marginals.usable);
 
         // Weights of scores with the window as [-1, 1].
+        let middle = mean.map_or(0.0, |mean| mean.value);
+        let encoding = marginals.encoding.clone();
         let columns = encoding.coding().columns().len();
         let start = match init {
             Some(init) => {
@@ -85,11 +87,11 @@ impl Fit {
             }
             None => {
                 let mut start = vec![0.0; columns];
-                start[0] = mean.map_or(0.0, |mean| mean.value);
+                start[0] = middle;
                 start
             }
         };
-        let deviation = marginals.target_deviation(mean.map_or(0.0, |mean| mean.value));
+        let deviation = marginals.target_deviation(middle);
         let pass = |weights: &[f64]| {
             PassWeights::quantise(weights).with_saturation(clip(deviation, signal)).with_target_window(window)
         };
