@@ -2,12 +2,13 @@
 
     python3 testdata/golden/noisy_gd.py > testdata/golden/noisy_gd.json
 
-NumPy 2. Columns: two numbers and a category of four (one of them "other"), as in the test kit's schema.
+NumPy 2, SciPy 1. Columns: two numbers and a category of four (one of them "other"), as in the test kit's schema.
 """
 
 import json
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 rows, noise_sum = 5000.0, 180.0
 noise = noise_sum / rows
@@ -151,6 +152,15 @@ share = 2 * np.sum(weight * cells) / rows / expected
 error = 2 * cell_noise / rows * np.sqrt(np.sum(weight**2)) / expected
 kept = np.clip((share / error**2 + 0.5 / 0.36) / (1 / error**2 + 1 / 0.36) / 0.7, 0, 1)
 
+# Calibration: falls of the Brier score from factor to factor, an octave each, by SciPy's cubic with given slopes.
+falls, fall_noise = np.array([40.0, 65.0, 22.0, -30.0, -8.0]), 14.0
+score = np.concatenate([[0.0], -np.cumsum(falls)])
+at_octaves = CubicHermiteSpline(np.arange(6), score, np.gradient(score))
+octaves = np.arange(41) / 8
+logarithms = octaves - 1
+weights_of = np.exp(-at_octaves(octaves) / fall_noise - np.where(logarithms > 0, 1.25 * logarithms, -0.6 * logarithms))
+factor = 2 ** np.average(logarithms, weights=weights_of)
+
 # Slopes of the bounded softmax for scores (0.5, -1, 2), class by class, before they are truncated.
 p = np.exp([0.5, -1.0, 2.0])
 p /= p.sum()
@@ -198,6 +208,9 @@ print(
             "cell_noise": cell_noise,
             "deviation": deviation,
             "base": base,
+            "falls": falls.tolist(),
+            "fall_noise": fall_noise,
+            "factor": float(factor),
             "kept": float(kept),
             "softmax_slopes": (2048 * softmax).tolist(),
             "saturations": saturations,

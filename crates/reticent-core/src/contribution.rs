@@ -61,6 +61,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
         Map::ClassCount { .. } | Map::TargetSum => add_scored(query, &[], row.step, label, totals),
         Map::CorrectCount { .. }
         | Map::ExcessHits { .. }
+        | Map::BrierSteps { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => {
@@ -118,6 +119,18 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
             let gain = (steps(second) - before).clamp(0, COUNT_STEP - before);
             totals[0] += i128::from(COUNT_STEP * i64::from(rising == class) - before);
             totals[1] += i128::from(gain / 2);
+        }
+        Map::BrierSteps { classes, .. } => {
+            let Some(class) = class_of(label, classes) else { return };
+            let scores = all_scores();
+            let brier = scores.chunks_exact(outputs(classes)).map(|scores| half_brier(scores, class));
+            let brier: Vec<i64> =
+                brier.map(|brier| ((brier * COUNT_STEP as f64) as i64).clamp(0, COUNT_STEP)).collect();
+            let falls = brier.windows(2).map(|pair| pair[0] - pair[1]);
+            let path = falls.clone().map(i64::abs).sum::<i64>().max(COUNT_STEP);
+            for (total, fall) in totals.iter_mut().zip(falls) {
+                *total += i128::from(fall * COUNT_STEP / path);
+            }
         }
         Map::LogLoss { classes } => {
             let Some(class) = class_of(label, classes) else { return };
@@ -471,6 +484,18 @@ fn probability(scores: &[f32], class: usize) -> f32 {
     let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
     let total: f32 = scores.iter().map(|score| exp(score - largest)).sum();
     exp(scores[class] - largest) / total
+}
+
+/// Half the squared distance of the probabilities from a class: `sum_k (p_k - [k = class])² / 2`, within 0 and 1.
+fn half_brier(scores: &[f32], class: usize) -> f64 {
+    if scores.len() == 1 {
+        return f64::from(1.0 - probability(scores, class)).powi(2);
+    }
+    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
+    let shares: Vec<f64> = scores.iter().map(|score| f64::from(exp(score - largest))).collect();
+    let total: f64 = shares.iter().sum();
+    let miss = |(place, share): (usize, &f64)| (share / total - f64::from(u8::from(place == class))).powi(2);
+    shares.iter().enumerate().map(miss).sum::<f64>() / 2.0
 }
 
 /// `ln sum e^(z_k) - z_class`.

@@ -277,6 +277,7 @@ impl Engine for PartyVotes {
             | Map::Minimum(_)
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
+            | Map::BrierSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => Err(other()),

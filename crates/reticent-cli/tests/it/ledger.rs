@@ -75,7 +75,10 @@ fn the_export_holds_every_question() {
         let releases = entry["request"]["releases"].as_array().expect("a list").clone();
         releases.iter().map(|release| release["purpose"].as_str().expect("a word").to_owned()).collect()
     };
-    assert_eq!(purposes(&entries[0]), ["class counts", "marginals", "bins of numbers", "gradient", "signal check"]);
+    assert_eq!(
+        purposes(&entries[0]),
+        ["class counts", "marginals", "bins of numbers", "gradient", "signal check", "calibration"]
+    );
     assert_eq!(purposes(&entries[1]), ["correct predictions", "log loss", "score histogram"]);
     // The certificate's price is the entry's, to the last of its 2^-96 steps.
     let certified = &folder.json("model.json")["certificate"]["mu_squared"];

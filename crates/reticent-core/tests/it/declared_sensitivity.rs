@@ -26,6 +26,7 @@ fn map(name: &str) -> Map {
         "score histogram" => Map::ScoreHistogram { buckets: 5 },
         "correct count" => Map::CorrectCount { classes: 3 },
         "excess hits" => Map::ExcessHits { classes: 3 },
+        "Brier steps" => Map::BrierSteps { classes: 3, models: 5 },
         "log loss" => Map::LogLoss { classes: 3 },
         "squared error" => Map::SquaredError,
         "marginals, 2 classes" => marginals(2, 3, 2, 8),
@@ -52,7 +53,7 @@ fn integers(values: &Value) -> Option<Vec<u128>> {
 #[test]
 fn every_question_declares_what_the_formulas_give() {
     let cases: Vec<Value> = serde_json::from_str(GOLDEN).expect("JSON");
-    assert_eq!(cases.len(), 24);
+    assert_eq!(cases.len(), 25);
     for case in cases {
         let name = case["query"].as_str().expect("a name");
         let (l2, l1) = (integers(&case["l2_square"]).expect("three"), integers(&case["l1"]));

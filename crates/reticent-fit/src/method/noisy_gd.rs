@@ -15,6 +15,7 @@
 //! Sources: Bassily, Smith, Thakurta 2014, Alg. 1 (noisy gradient descent); Polyak 1964 (momentum); the weights and the loss
 //! are derived in the page named above.
 
+mod calibration;
 mod class_counts;
 mod descended;
 mod heavy_ball;
@@ -33,6 +34,7 @@ use reticent_core::query::{COUNT_STEP, Loss, Map, QueryShape, SLOPE_MAX, outputs
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_math::range_search::RangeRule;
 
+use self::calibration::FACTORS;
 use self::class_counts::{ClassCounts, centred_logs};
 use self::descended::Descended;
 use self::heavy_ball::{HeavyBall, Stride, descent_time};
@@ -49,8 +51,8 @@ use crate::row_number::{declared_rows, expected_rows, weakness};
 /// Name on the command line and in certificates.
 pub const NAME: &str = "noisy-gd";
 
-/// `mu²` is shared out in so many parts; class counts, marginals, bins of numbers and signal check get [`SIDE_PARTS`] of them each, the
-/// check of more than two classes half as many: what it measures is larger.
+/// `mu²` is shared out in so many parts; class counts, marginals, bins of numbers, signal check and calibration get [`SIDE_PARTS`] of them
+/// each, the check of more than two classes half as many: what it measures is larger.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const SIDE_PARTS: u32 = 20;
 /// Parts on top for the counts and for the check, where little signal is expected: see [`weak_share`].
@@ -208,7 +210,8 @@ impl Checked {
     }
 }
 
-/// Plans the fit: class counts, marginals, bins of numbers where they can tell something, one gradient a pass, and the signal check.
+/// Plans the fit: class counts, marginals, bins of numbers where they can tell something, one gradient a pass, the signal check, and the
+/// calibration.
 fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let shape = |map| QueryShape::of_schema(map, schema);
@@ -217,7 +220,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let mut once = |purpose, map, parts: u32, weak_parts: f64| {
         let parts = parts + (weak * weak_parts).round() as u32;
         let share = claim.mu_squared.fraction_down(parts, PARTS);
-        left = left.checked_sub(share).expect("at most 140 parts of 400");
+        left = left.checked_sub(share).expect("at most 160 parts of 400");
         plan_release(NAME, purpose, shape(map)?, NonZeroU32::MIN, share, &claim.relation)
     };
 
@@ -233,13 +236,15 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let bins = bins_that_tell(&checked.coding, schema, bins_share, &claim.relation);
     let bins = bins.map(|map| once("bins of numbers", map, SIDE_PARTS, 0.0)).transpose()?;
     let check = once("signal check", check, check_parts, WEAK_PARTS.1)?;
+    let steps = Map::BrierSteps { classes: checked.classes, models: FACTORS.len() as u32 };
+    let calibration = once("calibration", steps, SIDE_PARTS, 0.0)?;
     let gradients =
         plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.settings.passes, left, &claim.relation)?;
 
     let gradient_noise = gradients.noise_scale.get() as f64 * gradient_step();
     let count_noise = counts.noise_scale.get() as f64 / COUNT_STEP as f64;
     let expectations = expectations(checked, schema, count_noise, gradient_noise);
-    let releases = [counts, marginals].into_iter().chain(bins).chain([gradients, check]).collect();
+    let releases = [counts, marginals].into_iter().chain(bins).chain([gradients, check, calibration]).collect();
     Ok(Plan::of(NAME, request, releases, expectations))
 }
 
@@ -306,7 +311,7 @@ impl Fit {
         let counted = releases.sum(0, &checked.plain, PassWeights::none())?;
         let marginals = releases.sum(1, &checked.plain, PassWeights::none())?;
         let binned = BinnedNumbers::released(releases, 2, &checked.plain)?;
-        let of_gradient = releases.count() - 2;
+        let of_gradient = releases.count() - 3;
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
         counts.add(&marginals.values()[..classes], marginals.noise_standard_deviation);
@@ -353,15 +358,16 @@ impl Fit {
         let is_started = init.is_some();
         let descended = Descended { encoding, scaled, counts, rows, is_started, start, weights, saturation, time };
         if matches!(releases.planned(of_gradient + 1).shape.map(), Map::ScoreHistogram { .. }) {
-            descended.check_table(releases)
+            descended.check_table(releases)?.calibrated(releases)
         } else {
-            descended.check_hits(releases)
+            descended.check_hits(releases)?.calibrated(releases)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::calibration::likely_factor;
     use super::signal_check::kept_share;
     use super::*;
 
@@ -396,10 +402,10 @@ mod tests {
             plan.plan().releases.iter().map(price).collect()
         };
         for (found, expected) in [
-            (shares(3.0, &schema("rows = 1000000")), &[0.05, 0.05, 0.05, 0.8, 0.05][..]),
-            (shares(0.001, &schema("rows = 100")), &[0.15, 0.05, 0.7, 0.1]),
-            (shares(3.0, &of_classes("rows = 1000000", "1, 2, 3")), &[0.05, 0.05, 0.05, 0.825, 0.025]),
-            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), &[0.15, 0.05, 0.725, 0.075]),
+            (shares(3.0, &schema("rows = 1000000")), &[0.05, 0.05, 0.05, 0.75, 0.05, 0.05][..]),
+            (shares(0.001, &schema("rows = 100")), &[0.15, 0.05, 0.65, 0.1, 0.05]),
+            (shares(3.0, &of_classes("rows = 1000000", "1, 2, 3")), &[0.05, 0.05, 0.05, 0.775, 0.025, 0.05]),
+            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), &[0.15, 0.05, 0.675, 0.075, 0.05]),
         ] {
             assert!(found.len() == expected.len() && found.iter().sum::<f64>() <= 1.0);
             assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 2e-4), "{found:?}");
@@ -492,6 +498,8 @@ mod tests {
         let cells = numbers(&golden, "cells");
         let kept = kept_share(&cells, number("cell_noise"), rows, number("base"), number("deviation"));
         assert_close(&[kept], &[number("kept")]);
+        let factor = likely_factor(&numbers(&golden, "falls"), number("fall_noise"));
+        assert_close(&[factor], &[number("factor")]);
 
         let slopes = golden["softmax_slopes"].as_array().expect("a list");
         for (class, expected) in slopes.iter().enumerate() {

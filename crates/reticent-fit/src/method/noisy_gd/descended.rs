@@ -1,14 +1,16 @@
-//! What is kept of a descent: as much as a last release bears out, drawn toward the base rates.
+//! What is made of a descent: as much is kept as a release bears out, drawn toward the base rates, and its scores are spread as far as
+//! another does.
 
 use std::sync::Arc;
 
 use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 
+use super::calibration::{FACTORS, intercepts_of, likely_factor};
 use super::class_counts::{ClassCounts, centred_logs};
 use super::heavy_ball::TIME;
 use super::saturation::divisors_of;
-use super::signal_check::{expected_gain, kept_of_hits, kept_share};
+use super::signal_check::{draw_scores, expected_gain, kept_of_hits, kept_share};
 use crate::prepared_fit::{FitError, Fitted, Releases};
 use crate::released_marginals::ScaledColumns;
 use crate::softmax::softmax;
@@ -34,10 +36,10 @@ pub(super) struct Descended {
 
 impl Descended {
     /// Keeps what a table of two classes and signs bears out, for a start at their rates.
-    pub(super) fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+    pub(super) fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Self, FitError> {
         let (mut change, rows) = (self.change(), self.rows);
         let intercept_change = std::mem::replace(&mut change[0], 0.0);
-        let released = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&change))?;
+        let released = releases.sum(releases.count() - 2, &self.encoding, PassWeights::quantise(&change))?;
         let (cells, cell_noise) = (released.values(), released.noise_standard_deviation);
         let rate = self.counts.rate(rows);
         let kept = kept_share(&cells, cell_noise, rows, rate, self.scaled.score_deviation(&change));
@@ -53,33 +55,55 @@ impl Descended {
         let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
         let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
         self.weights[0] = base + kept * (end - base);
-        Ok(self.fitted())
+        Ok(self)
     }
 
     /// Keeps what excess hits bear out. With more than two classes intercepts move to what their shares stand for: the whole way as far
     /// as they still are where the counts put them, and half of it else.
-    pub(super) fn check_hits(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+    pub(super) fn check_hits(mut self, releases: &mut Releases<'_, '_>) -> Result<Self, FitError> {
         let (mut change, rows) = (self.change(), self.rows);
         let deviations = self.scaled.deviations();
         let columns = deviations.len();
         change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = 0.0);
-        let intercepts = |weights: &[f64]| -> Vec<f64> { weights.iter().copied().step_by(columns).collect() };
-        let bases = if self.is_started { intercepts(&self.start) } else { self.counts.log_odds(rows) };
+        let bases = if self.is_started { intercepts(&self.start, columns) } else { self.counts.log_odds(rows) };
         let mut first = self.start.clone();
         first.iter_mut().step_by(columns).zip(&bases).for_each(|(intercept, base)| *intercept = *base);
         let second = first.iter().zip(&change).map(|(first, change)| first + change);
         let both: Vec<f64> = first.iter().copied().chain(second).collect();
-        let released = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&both))?;
+        let released = releases.sum(releases.count() - 2, &self.encoding, PassWeights::quantise(&both))?;
         let expected = rows * expected_gain(&first, &change, &deviations);
         let kept = kept_of_hits(&released.values(), released.noise_standard_deviation, expected);
         self.shorten(&change, kept);
 
-        let links = self.links(&intercepts(&self.start), &intercepts(&self.weights));
+        let links = self.links(&intercepts(&self.start, columns), &intercepts(&self.weights, columns));
         for (class, (base, link)) in bases.into_iter().zip(links).enumerate() {
             let end = self.weights[class * columns] + link;
             self.weights[class * columns] = base + kept * (end - base);
         }
-        Ok(self.fitted())
+        Ok(self)
+    }
+
+    /// Spreads the scores by the factor that the last release calls for.
+    pub(super) fn calibrated(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+        let deviations = self.scaled.deviations();
+        let columns = deviations.len();
+        let (mut first, mut change) = (self.start.clone(), self.change());
+        for of_intercept in [&mut first, &mut change] {
+            of_intercept.iter_mut().step_by(columns).for_each(|weight| *weight = 0.0);
+        }
+        let drawn = draw_scores(&first, &change, &deviations);
+        let ends = intercepts(&self.weights, columns);
+        let scaled_by = |factor: f64| -> Vec<f64> {
+            let mut weights: Vec<f64> =
+                first.iter().zip(&change).map(|(first, change)| first + factor * change).collect();
+            let intercepts = intercepts_of(factor, &ends, &drawn);
+            weights.iter_mut().step_by(columns).zip(intercepts).for_each(|(weight, intercept)| *weight = intercept);
+            weights
+        };
+        let compared: Vec<f64> = FACTORS.iter().flat_map(|factor| scaled_by(*factor)).collect();
+        let falls = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&compared))?;
+        self.weights = scaled_by(likely_factor(&falls.values(), falls.noise_standard_deviation));
+        Ok(Fitted { encoding: self.encoding, weights: self.weights, covariance: None })
     }
 
     /// What intercepts at the end of a descent move by. With more than two classes what shares stand for is the shares times their
@@ -110,10 +134,11 @@ impl Descended {
             *weight -= (1.0 - kept) * change;
         }
     }
+}
 
-    fn fitted(self) -> Fitted {
-        Fitted { encoding: self.encoding, weights: self.weights, covariance: None }
-    }
+/// The first of every `columns` weights.
+fn intercepts(weights: &[f64], columns: usize) -> Vec<f64> {
+    weights.iter().copied().step_by(columns).collect()
 }
 
 /// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base

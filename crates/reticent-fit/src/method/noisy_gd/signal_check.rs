@@ -72,28 +72,36 @@ pub(super) fn kept_of_hits(released: &[f64], noise: f64, expected: f64) -> f64 {
 ///
 /// Drawn by a fixed sequence: the same public values give the same mean.
 pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -> f64 {
+    let drawn = draw_scores(first, change, deviations);
+    let gain = |(before, rises): &(Vec<f64>, Vec<f64>)| {
+        let rising = (1..rises.len()).fold(0, |best, place| if rises[place] > rises[best] { place } else { best });
+        let after: Vec<f64> = before.iter().zip(rises).map(|(before, rise)| before + rise).collect();
+        softmax(&after)[rising] - softmax(before)[rising]
+    };
+    drawn.iter().map(gain).sum::<f64>() / drawn.len() as f64
+}
+
+/// Scores of public rows by a model, and what a change adds to each: one a class.
+pub(super) type PublicScores = Vec<(Vec<f64>, Vec<f64>)>;
+
+/// Draws rows in public, as [`expected_gain`] says, and scores them.
+pub(super) fn draw_scores(first: &[f64], change: &[f64], deviations: &[f64]) -> PublicScores {
     let draws = (WEIGHTS_DRAWN / first.len()).clamp(DRAWS.0, DRAWS.1);
     let mut uniform = FixedSequence::new(0);
     let mut row = vec![0.0; deviations.len()];
-    let mut total = 0.0;
-    for _ in 0..draws {
+    let mut draw = || {
         row[0] = 1.0;
         for (value, deviation) in row.iter_mut().zip(deviations).skip(1) {
             *value = deviation * 3f64.sqrt() * uniform.next_uniform();
         }
         let scores_by = |weights: &[f64]| -> Vec<f64> {
             let score = |of_class: &[f64]| of_class.iter().zip(&row).map(|(weight, value)| weight * value).sum();
-            weights.chunks_exact(row.len()).map(score).collect()
+            let scores: Vec<f64> = weights.chunks_exact(row.len()).map(score).collect();
+            if let [score] = scores[..] { vec![0.0, score] } else { scores }
         };
-        let (mut before, mut rises) = (scores_by(first), scores_by(change));
-        if let ([score], [rise]) = (&before[..], &rises[..]) {
-            (before, rises) = (vec![0.0, *score], vec![0.0, *rise]);
-        }
-        let rising = (1..rises.len()).fold(0, |best, place| if rises[place] > rises[best] { place } else { best });
-        let after: Vec<f64> = before.iter().zip(&rises).map(|(before, rise)| before + rise).collect();
-        total += softmax(&after)[rising] - softmax(&before)[rising];
-    }
-    total / draws as f64
+        (scores_by(first), scores_by(change))
+    };
+    (0..draws).map(|_| draw()).collect()
 }
 
 /// The intercept with which a right model predicts this mean rate: lower than `logit rate` for a rare class, the more so the more scores

@@ -1,0 +1,180 @@
+//! How far scores lie apart: one factor on all that the columns change, from released falls of the Brier score.
+//!
+//! A descent ends where noise would grow faster than signal, and what it has found by then is often a good direction that is not gone
+//! far enough. How far is one number, and the Brier score is proper, bounded by 1, and falls along the factors until it rises: all its falls
+//! together cost what one of them does.
+//!
+//! Sources: Brier 1950; Guo, Pleiss, Sun, Weinberger 2017 (temperature scaling); Gneiting, Raftery 2007 (proper scores).
+
+use super::signal_check::PublicScores;
+use crate::softmax::softmax;
+
+/// The factors that are compared, an octave from each to the next.
+pub(super) const FACTORS: [f64; 6] = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
+/// Places an octave at which a factor is weighed.
+const PLACES: usize = 8;
+/// By how many standard deviations of the noise of one fall a factor must be better that is an octave above 1, or below: scores that are
+/// too sure cost more than those that are not sure enough.
+const DOUBT: (f64, f64) = (1.25, 0.6);
+/// Most steps toward intercepts that predict the same rates, how far one may go, and when they are near enough.
+const STEPS: usize = 100;
+const STEP_MAX: f64 = 1.0;
+const NEAR: f64 = 1e-6;
+
+/// The factor to scale by, from the falls of the Brier score between [`FACTORS`], in rows, each with noise of standard deviation `noise`.
+///
+/// ```text
+///   B(t) = - falls up to t, a cubic between octaves t = log2 factor       weight(t) = exp(-B(t)/noise - 5/4 t),  below 1 exp(-B(t)/noise + 3/5 t)
+///   factor = 2 to the weighted mean of t
+/// ```
+pub(super) fn likely_factor(falls: &[f64], noise: f64) -> f64 {
+    let scores: Vec<f64> = std::iter::once(0.0)
+        .chain(falls.iter().scan(0.0, |score, fall| {
+            *score -= fall;
+            Some(*score)
+        }))
+        .collect();
+    let first = FACTORS[0].log2();
+    let costs: Vec<(f64, f64)> = (0..=falls.len() * PLACES)
+        .map(|place| {
+            let octaves = place as f64 / PLACES as f64;
+            let octave = first + octaves;
+            let doubt = (DOUBT.0 * octave).max(-DOUBT.1 * octave);
+            (octave, cubic(&scores, octaves) / noise + doubt)
+        })
+        .collect();
+    let least = costs.iter().fold(f64::INFINITY, |least, (_, cost)| least.min(*cost));
+    let (mut mean, mut total) = (0.0, 0.0);
+    for (octave, cost) in costs {
+        let weight = (least - cost).exp();
+        mean += weight * octave;
+        total += weight;
+    }
+    (mean / total).exp2()
+}
+
+/// The cubic through values at 0, 1, 2 and so on whose slope at each is that of its neighbours (Catmull, Rom 1974).
+fn cubic(values: &[f64], at: f64) -> f64 {
+    let last = values.len() - 1;
+    let place = (at.floor() as usize).min(last - 1);
+    let part = at - place as f64;
+    let slope = |place: usize| {
+        let (low, high) = (place.saturating_sub(1), (place + 1).min(last));
+        (values[high] - values[low]) / (high - low) as f64
+    };
+    let (square, cube) = (part * part, part * part * part);
+    values[place] * (2.0 * cube - 3.0 * square + 1.0)
+        + slope(place) * (cube - 2.0 * square + part)
+        + values[place + 1] * (3.0 * square - 2.0 * cube)
+        + slope(place + 1) * (cube - square)
+}
+
+/// Intercepts with which scores that change `factor` times as much predict the rates that they did, in public. Two classes have one
+/// intercept, that of the second.
+pub(super) fn intercepts_of(factor: f64, intercepts: &[f64], scores: &PublicScores) -> Vec<f64> {
+    if let [intercept] = *intercepts {
+        let both = intercepts_of(factor, &[0.0, intercept], scores);
+        return vec![both[1] - both[0]];
+    }
+    let rates = mean_probabilities(1.0, intercepts, scores);
+    let mut found = intercepts.to_vec();
+    for _ in 0..STEPS {
+        let mut farthest: f64 = 0.0;
+        let predicted = mean_probabilities(factor, &found, scores);
+        for ((intercept, predicted), rate) in found.iter_mut().zip(predicted).zip(&rates) {
+            let step = (rate.max(f64::MIN_POSITIVE) / predicted.max(f64::MIN_POSITIVE)).ln().clamp(-STEP_MAX, STEP_MAX);
+            *intercept += step;
+            farthest = farthest.max(step.abs());
+        }
+        if farthest < NEAR {
+            break;
+        }
+    }
+    found
+}
+
+fn mean_probabilities(factor: f64, intercepts: &[f64], scores: &PublicScores) -> Vec<f64> {
+    let mut mean = vec![0.0; intercepts.len()];
+    for (before, rises) in scores {
+        let score = |((intercept, before), rise): ((&f64, &f64), &f64)| intercept + before + factor * rise;
+        let all: Vec<f64> = intercepts.iter().zip(before).zip(rises).map(score).collect();
+        for (mean, probability) in mean.iter_mut().zip(softmax(&all)) {
+            *mean += probability / scores.len() as f64;
+        }
+    }
+    mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Falls of `(t - best)²`, so many rows an octave squared.
+    fn falls_to(best: f64, rows: f64) -> Vec<f64> {
+        let score = |factor: &f64| rows * (factor.log2() - best).powi(2);
+        FACTORS.windows(2).map(|pair| score(&pair[0]) - score(&pair[1])).collect()
+    }
+
+    #[test]
+    fn the_best_factor_is_found_where_noise_is_small() {
+        for best in [-0.4, 0.0, 0.7, 1.3, 2.0, 3.4] {
+            let factor = likely_factor(&falls_to(best, 1000.0), 0.1);
+            assert!((factor.log2() - best).abs() < 0.15, "{best}: {}", factor.log2());
+        }
+        assert!((likely_factor(&falls_to(9.0, 1000.0), 0.1) - 16.0).abs() < 1e-3, "no farther than was compared");
+        assert!((likely_factor(&falls_to(-9.0, 1000.0), 0.1) - 0.5).abs() < 1e-3);
+    }
+
+    /// By hand, of noise alone: places t = k/8 from -1 to 4 weigh e^(-5/4 t), and below 0 e^(3/5 t).
+    #[test]
+    fn noise_leaves_the_scores_nearly_as_they_are() {
+        let weight = |t: f64| if t > 0.0 { (-1.25 * t).exp() } else { (0.6 * t).exp() };
+        let weights = (-8i32..=32).map(|place| f64::from(place) / 8.0).map(|t| (t, weight(t)));
+        let (mean, total) = weights.fold((0.0, 0.0), |(mean, total), (t, weight)| (mean + t * weight, total + weight));
+        let factor = likely_factor(&falls_to(3.0, 1.0), 1e12);
+        assert!((factor - (mean / total).exp2()).abs() < 1e-9 && factor < 1.25, "{factor}");
+    }
+
+    #[test]
+    fn a_cubic_meets_its_values_and_follows_a_line() {
+        let values = [3.0, -1.0, 4.0, 4.5];
+        for (place, value) in values.iter().enumerate() {
+            assert!((cubic(&values, place as f64) - value).abs() < 1e-12);
+        }
+        assert!((cubic(&[1.0, 3.0, 5.0], 1.7) - 4.4).abs() < 1e-12);
+        // By hand: slopes 1/2 and 11/4 at the ends of the middle, whose values are -1 and 4.
+        assert!((cubic(&values, 1.5) - (1.5 + (0.5 - 2.75) / 8.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn intercepts_keep_the_rates_that_were_predicted() {
+        let scores: PublicScores = (-20..=20)
+            .map(|place| {
+                let z = f64::from(place) / 10.0;
+                (vec![0.0, 0.3 * z, 0.0], vec![0.0, z, -0.5 * z])
+            })
+            .collect();
+        let intercepts = [1.0, -2.0, 0.5];
+        let rates = mean_probabilities(1.0, &intercepts, &scores);
+        for factor in [0.5, 1.0, 4.0] {
+            let found = intercepts_of(factor, &intercepts, &scores);
+            for (kept, rate) in mean_probabilities(factor, &found, &scores).iter().zip(&rates) {
+                assert!((kept - rate).abs() < 1e-5, "{factor}: {kept} {rate}");
+            }
+        }
+        let same = intercepts_of(1.0, &intercepts, &scores);
+        assert!(same.iter().zip(&intercepts).all(|(same, one)| (same - one).abs() < 1e-12));
+    }
+
+    /// With one score for two classes the intercept is that of a rate: half of the rows change by 2 and half by -1.
+    #[test]
+    fn one_intercept_stands_for_two_classes() {
+        let scores: PublicScores = vec![(vec![0.0; 2], vec![0.0, 2.0]), (vec![0.0; 2], vec![0.0, -1.0])];
+        let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
+        let rate =
+            |intercept: f64, factor: f64| f64::midpoint(sigmoid(intercept + 2.0 * factor), sigmoid(intercept - factor));
+        let found = intercepts_of(3.0, &[-0.7], &scores);
+        assert_eq!(found.len(), 1);
+        assert!((rate(found[0], 3.0) - rate(-0.7, 1.0)).abs() < 1e-5, "{found:?}");
+    }
+}
