@@ -38,7 +38,7 @@ fn what_is_no_model_is_refused() {
     let folder = Folder::new();
     assert_snapshot!(refused(&folder, ""), @"error: model.json: this is not a model file: EOF while parsing a value at line 1 column 0; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, "{}"), @r#"error: model.json: this is not a model file: its format is "", not "reticent-model""#);
-    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing a value at line 142 column 7; a model file is written by `reticent fit --out`");
+    assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing a value at line 152 column 1; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, &MODEL.replace("reticent-model", "onnx")), @r#"error: model.json: this is not a model file: its format is "onnx", not "reticent-model""#);
     folder.remove("model.json");
     assert_snapshot!(folder.refuse(5, "show model.json"), @"error: model.json: reading the model: No such file or directory (os error 2)");
@@ -88,8 +88,9 @@ fn show_prints_model_and_certificate() {
     class counts                  1          1048576.0           19811102     0.052929
     marginals                     1          1961706.1           37063177     0.052929
     bins of numbers               1          1816186.9           34313834     0.052929
-    gradient                    100         67106816.0         3169679453     0.021171
+    gradient                    100         67106816.0         3273630862     0.020499
     signal check                  1          1048576.0           19811102     0.052929
+    calibration                   1          1048576.0           19811102     0.052929
 
     Log-odds of yes (classes no / yes):
       (intercept)       -3.000000
