@@ -152,13 +152,14 @@ share = 2 * np.sum(weight * cells) / rows / expected
 error = 2 * cell_noise / rows * np.sqrt(np.sum(weight**2)) / expected
 kept = np.clip((share / error**2 + 0.5 / 0.36) / (1 / error**2 + 1 / 0.36) / 0.7, 0, 1)
 
-# Calibration: falls of the Brier score from factor to factor, an octave each, by SciPy's cubic with given slopes.
-falls, fall_noise = np.array([40.0, 65.0, 22.0, -30.0, -8.0]), 14.0
-score = np.concatenate([[0.0], -np.cumsum(falls)])
-at_octaves = CubicHermiteSpline(np.arange(6), score, np.gradient(score))
+# Calibration: hits beyond the confidence at the first factor, and how it grows from factor to factor, an octave each, by SciPy's cubic with
+# given slopes.
+steps, step_noise = np.array([90.0, 41.0, 33.0, 22.0, -3.0, 12.0]), 14.0
+surplus = -steps[0] + np.concatenate([[0.0], np.cumsum(steps[1:])])
+at_octaves = CubicHermiteSpline(np.arange(6), surplus, np.gradient(surplus))
 octaves = np.arange(41) / 8
 logarithms = octaves - 1
-weights_of = np.exp(-at_octaves(octaves) / fall_noise - np.where(logarithms > 0, 1.25 * logarithms, -0.6 * logarithms))
+weights_of = np.exp(-(at_octaves(octaves) / step_noise) ** 2 / 5 - np.where(logarithms > 0, logarithms, -0.5 * logarithms))
 factor = 2 ** np.average(logarithms, weights=weights_of)
 
 # Slopes of the bounded softmax for scores (0.5, -1, 2), class by class, before they are truncated.
@@ -208,8 +209,8 @@ print(
             "cell_noise": cell_noise,
             "deviation": deviation,
             "base": base,
-            "falls": falls.tolist(),
-            "fall_noise": fall_noise,
+            "confidence_steps": steps.tolist(),
+            "step_noise": step_noise,
             "factor": float(factor),
             "kept": float(kept),
             "softmax_slopes": (2048 * softmax).tolist(),

@@ -5,6 +5,7 @@
 //! neighbours or the block it is read in. (In a matrix product the position names the public row that the label belongs to.)
 //! Slopes are the same on every machine; log losses use the platform's `exp`.
 
+use crate::ceil_sqrt::ceil_sqrt;
 use crate::coding::{CODE_MAX, SlotKind};
 use crate::encoding::{LATTICE_NORM_MAX, LatticeRow, norm_square};
 use crate::largest_place::largest_place;
@@ -61,7 +62,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
         Map::ClassCount { .. } | Map::TargetSum => add_scored(query, &[], row.step, label, totals),
         Map::CorrectCount { .. }
         | Map::ExcessHits { .. }
-        | Map::BrierSteps { .. }
+        | Map::ConfidenceSteps { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => {
@@ -120,16 +121,23 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
             totals[0] += i128::from(COUNT_STEP * i64::from(rising == class) - before);
             totals[1] += i128::from(gain / 2);
         }
-        Map::BrierSteps { classes, .. } => {
+        Map::ConfidenceSteps { classes, .. } => {
             let Some(class) = class_of(label, classes) else { return };
+            let outputs = outputs(classes);
             let scores = all_scores();
-            let brier = scores.chunks_exact(outputs(classes)).map(|scores| half_brier(scores, class));
-            let brier: Vec<i64> =
-                brier.map(|brier| ((brier * COUNT_STEP as f64) as i64).clamp(0, COUNT_STEP)).collect();
-            let falls = brier.windows(2).map(|pair| pair[0] - pair[1]);
-            let path = falls.clone().map(i64::abs).sum::<i64>().max(COUNT_STEP);
-            for (total, fall) in totals.iter_mut().zip(falls) {
-                *total += i128::from(fall * COUNT_STEP / path);
+            let (change, models) = scores.split_at(outputs);
+            let (raised, rise) = raised_class(change);
+            let steps = |share: f32| ((f64::from(share) * COUNT_STEP as f64) as i64).clamp(0, COUNT_STEP);
+            let confidence: Vec<i64> =
+                models.chunks_exact(outputs).map(|scores| steps(probability(scores, raised))).collect();
+            let grows = confidence.windows(2).map(|pair| pair[1] - pair[0]);
+            // The longest that the contribution is with any label: the weight does not look at the label.
+            let farthest = confidence[0].max(COUNT_STEP - confidence[0]);
+            let square = grows.clone().chain([farthest]).map(|step| step.unsigned_abs().pow(2)).sum::<u64>();
+            let longest = (ceil_sqrt(u128::from(square)) as i64).max(COUNT_STEP);
+            let beyond = COUNT_STEP * i64::from(raised == class) - confidence[0];
+            for (total, step) in totals.iter_mut().zip([beyond].into_iter().chain(grows)) {
+                *total += i128::from(step) * i128::from(steps(rise)) / i128::from(longest);
             }
         }
         Map::LogLoss { classes } => {
@@ -486,16 +494,16 @@ fn probability(scores: &[f32], class: usize) -> f32 {
     exp(scores[class] - largest) / total
 }
 
-/// Half the squared distance of the probabilities from a class: `sum_k (p_k - [k = class])² / 2`, within 0 and 1.
-fn half_brier(scores: &[f32], class: usize) -> f64 {
-    if scores.len() == 1 {
-        return f64::from(1.0 - probability(scores, class)).powi(2);
+/// The class whose score is raised most, the first of several, and by how much beyond the mean of all. One score is that of class 1,
+/// which rises by half of it while class 0 falls by as much.
+fn raised_class(change: &[f32]) -> (usize, f32) {
+    if let [z] = *change {
+        return (usize::from(z > 0.0), z.abs() / 2.0);
     }
-    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| largest.max(*score));
-    let shares: Vec<f64> = scores.iter().map(|score| f64::from(exp(score - largest))).collect();
-    let total: f64 = shares.iter().sum();
-    let miss = |(place, share): (usize, &f64)| (share / total - f64::from(u8::from(place == class))).powi(2);
-    shares.iter().enumerate().map(miss).sum::<f64>() / 2.0
+    let first_highest = |best: usize, place: usize| if change[place] > change[best] { place } else { best };
+    let raised = (1..change.len()).fold(0, first_highest);
+    let mean = change.iter().sum::<f32>() / change.len() as f32;
+    (raised, change[raised] - mean)
 }
 
 /// `ln sum e^(z_k) - z_class`.

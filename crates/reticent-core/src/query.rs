@@ -35,8 +35,8 @@ pub const COUNT_STEP: i64 = 1 << 20;
 /// Bins of equal width over the bounds of a numeric target: see [`Map::Marginals`].
 pub const TARGET_BINS: u32 = 256;
 
-/// Most models that [`Map::BrierSteps`] compares.
-pub const BRIER_MODELS_MAX: u32 = 64;
+/// Most models that [`Map::ConfidenceSteps`] compares.
+pub const CONFIDENCE_MODELS_MAX: u32 = 64;
 
 /// Fewest and most bins of equal width over the bounds of a number: see [`Map::NumberBins`].
 pub const NUMBER_BINS: (u32, u32) = (2, 256);
@@ -266,13 +266,15 @@ pub enum Map {
         /// Classes: two have one score a model, more have one each.
         classes: u32,
     },
-    /// By how much the Brier score falls from each of some models to the next: `models - 1` coordinates in steps of [`COUNT_STEP`]. The score of
-    /// a row is half the squared distance of its probabilities from its class, so it lies between 0 and 1. Where all that it falls and
-    /// rises comes to more than 1, it is scaled down to that.
-    BrierSteps {
+    /// How often the class whose score a change raises most is the right one, beyond what some models expect: `models` coordinates in
+    /// steps of [`COUNT_STEP`]. With `h` that class and `p_1`, `p_2`, .. its probabilities by the models: `[y = h] - p_1`, `p_2 - p_1`,
+    /// `p_3 - p_2` and so on, times a weight that looks at the features alone. The weight is how far the change raises the score of `h`
+    /// above the mean of all classes, at most 1, and so small that no label makes the contribution longer than 1. The
+    /// weights of the change come first, then those of the models.
+    ConfidenceSteps {
         /// Classes: two have one score a model, more have one each.
         classes: u32,
-        /// Models, between 2 and [`BRIER_MODELS_MAX`].
+        /// Models besides the change, between 1 and [`CONFIDENCE_MODELS_MAX`].
         models: u32,
     },
     /// Log loss capped at [`log_loss_cap`], in steps of [`LOG_LOSS_STEP`]: one coordinate.
@@ -327,7 +329,7 @@ impl Map {
             Self::ScoreHistogram { .. } | Self::SquaredError => encoded,
             Self::CorrectCount { classes } | Self::LogLoss { classes } => outputs(classes) * encoded,
             Self::ExcessHits { classes } => 2 * outputs(classes) * encoded,
-            Self::BrierSteps { classes, models } => models as usize * outputs(classes) * encoded,
+            Self::ConfidenceSteps { classes, models } => (1 + models as usize) * outputs(classes) * encoded,
         }
     }
 }
@@ -440,7 +442,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         | Map::BoundedSoftmaxGradient { classes, .. }
         | Map::CorrectCount { classes }
         | Map::ExcessHits { classes }
-        | Map::BrierSteps { classes, .. }
+        | Map::ConfidenceSteps { classes, .. }
         | Map::LogLoss { classes }
             if classes < 2 =>
         {
@@ -452,7 +454,9 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
             let is_legal = bins.is_power_of_two() && (NUMBER_BINS.0..=NUMBER_BINS.1).contains(&bins);
             range(is_legal, "the number of bins")
         }
-        Map::BrierSteps { models, .. } => range((2..=BRIER_MODELS_MAX).contains(&models), "the number of models"),
+        Map::ConfidenceSteps { models, .. } => {
+            range((1..=CONFIDENCE_MODELS_MAX).contains(&models), "the number of models")
+        }
         Map::ClippedGradient { clip, .. } => {
             range((1..=GRADIENT_NORM_MAX).contains(&clip), "the bound on a row's gradient")
         }
@@ -526,7 +530,7 @@ fn count_coordinates(map: &Map) -> u64 {
         Map::LabelBins => u64::from(TARGET_BINS),
         Map::NumberBins { numeric, bins } => u64::from(bins) * u64::from(numeric),
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
-        Map::BrierSteps { models, .. } => u64::from(models) - 1,
+        Map::ConfidenceSteps { models, .. } => u64::from(models),
         Map::SquaredError => 4,
         Map::ClassCount { classes } => u64::from(classes),
         Map::Marginals { classes, numeric, categories, .. } => {
@@ -634,7 +638,7 @@ impl SumQuery {
             | Map::TargetSum
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
-            | Map::BrierSteps { .. }
+            | Map::ConfidenceSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => encoded,
@@ -695,7 +699,7 @@ impl SumQuery {
             | Map::Gram { .. }
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
-            | Map::BrierSteps { .. }
+            | Map::ConfidenceSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::Minimum(_)
@@ -756,7 +760,7 @@ impl SumQuery {
             | Map::LabelBins
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
-            | Map::BrierSteps { .. }
+            | Map::ConfidenceSteps { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
             Map::TargetSum => 1.0 / f64::from(LATTICE_NORM_MAX),
@@ -890,7 +894,7 @@ mod tests {
             (with(&PRODUCT, &[("columns", 3), ("outputs", 4)]), 12),
             (with(&VECTORS, &[("columns", 5), ("outputs", 4)]), 20),
             (Map::ScoreHistogram { buckets: 5 }, 10),
-            (Map::BrierSteps { classes: 3, models: 6 }, 5),
+            (Map::ConfidenceSteps { classes: 3, models: 6 }, 6),
             (Map::SoftmaxGradient { classes: 3, columns: 7 }, 21),
             (Map::Marginals { classes: 3, numeric: 4, categorical: 1, categories: 6 }, 3 + 6 + 8),
             (Map::SquaredError, 4),

@@ -277,7 +277,7 @@ impl Engine for PartyVotes {
             | Map::Minimum(_)
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
-            | Map::BrierSteps { .. }
+            | Map::ConfidenceSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => Err(other()),

@@ -61,7 +61,9 @@ impl<'a> RunningSum<'a> {
             Map::ScoreHistogram { .. } | Map::SquaredError => self.add_scored(1, block),
             Map::CorrectCount { classes } | Map::LogLoss { classes } => self.add_scored(outputs(classes), block),
             Map::ExcessHits { classes } => self.add_scored(2 * outputs(classes), block),
-            Map::BrierSteps { classes, models } => self.add_scored(models as usize * outputs(classes), block),
+            Map::ConfidenceSteps { classes, models } => {
+                self.add_scored((1 + models as usize) * outputs(classes), block)
+            }
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::NumberBins { .. }

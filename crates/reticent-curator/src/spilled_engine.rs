@@ -144,7 +144,7 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
         | Map::Gram { .. }
         | Map::CorrectCount { .. }
         | Map::ExcessHits { .. }
-        | Map::BrierSteps { .. }
+        | Map::ConfidenceSteps { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => Ok(Answer::Lattice),

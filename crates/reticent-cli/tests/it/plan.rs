@@ -38,7 +38,7 @@ fn a_plan_is_printed() {
     bins of numbers               1          768           34313834     0.052929   0.052929
     gradient                    236            7         5029047155     0.013344   0.204992
     signal check                  1            4           19811102     0.052929   0.052929
-    calibration                   1            5           19811102     0.052929   0.052929
+    calibration                   1            6           19811102     0.052929   0.052929
 
     Expect:
       noise of a gradient coordinate         74.94093   standard deviation of one pass, in rows; a row adds at most 1
@@ -69,7 +69,7 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     bins of numbers               1          768           34313834     0.052929   0.052929
     gradient                    236            7         5029047155     0.013344   0.204992
     signal check                  1            4           19811102     0.052929   0.052929
-    calibration                   1            5           19811102     0.052929   0.052929
+    calibration                   1            6           19811102     0.052929   0.052929
 
     Expect:
       noise of a gradient coordinate         74.94093   standard deviation of one pass, in rows; a row adds at most 1

@@ -37,7 +37,7 @@ impl QueryShape {
     ///
     /// ```text
     ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
-    ///              ||excess hits||² <= 5/4 · 2^40, replaced 17/4 · 2^40      ||falls of the Brier score|| <= 2^20
+    ///              ||excess hits||² <= 5/4 · 2^40, replaced 17/4 · 2^40      ||confidence steps|| <= 2^20
     ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for the class, 5/4 for a number
     ///              ||bins of P numbers||² <= 2^40 P         |number| <= 32767
     ///              ||slope · row|| <= 2048 · 32767, or <= clip       ||softmax slope · row||² <= 2 (2048 · 32767)²
@@ -128,7 +128,7 @@ impl QueryShape {
             | Map::PartyMinimum { .. }
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
-            | Map::BrierSteps { .. }
+            | Map::ConfidenceSteps { .. }
             | Map::LogLoss { .. }
             | Map::SquaredError => return None,
         };
@@ -160,7 +160,7 @@ impl QueryShape {
             | Map::LabelSquares
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
-            | Map::BrierSteps { .. }
+            | Map::ConfidenceSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => Some(MuSquared::ZERO),
@@ -175,8 +175,8 @@ impl QueryShape {
             Map::CorrectCount { .. } => 2 * COUNT_SQUARE,
             // At most (1 - p, (1 - p)/2) or (-p, (1 - p)/2).
             Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 5,
-            // The falls' absolute values add up to at most one step, so their squares do.
-            Map::BrierSteps { .. } => COUNT_SQUARE,
+            // Divided by the longest that it is with any label, where that is more than one step.
+            Map::ConfidenceSteps { .. } => COUNT_SQUARE,
             Map::LogLoss { classes } => (LOG_LOSS_STEP as u128 * u128::from(log_loss_cap(classes))).pow(2),
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
@@ -203,8 +203,8 @@ impl QueryShape {
             Map::CorrectCount { .. } | Map::LogLoss { .. } => self.row_norm_square(),
             // From (1, 1/2) to (-1, 0).
             Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 17,
-            // From a score that falls from 1 to 0 between two models to one that rises there.
-            Map::BrierSteps { .. } => 4 * self.row_norm_square(),
+            // From a right class that no model expects, (1, 0, ..), to a wrong one that all are sure of, (-1, 0, ..).
+            Map::ConfidenceSteps { .. } => 4 * self.row_norm_square(),
             // Three coordinates move by at most one step, the label by two.
             Map::SquaredError => 7 * COUNT_SQUARE,
             // From one cell to another.
@@ -237,8 +237,9 @@ impl QueryShape {
             Map::CorrectCount { .. } | Map::ExcessHits { .. } | Map::LogLoss { .. } | Map::NumberBins { .. } => {
                 self.row_norm_square()
             }
-            // Sure of a class, and then of the other: right for one label is wrong for the other.
-            Map::SquaredError | Map::TargetSum | Map::BrierSteps { .. } => self.row_change_square(),
+            // The first coordinate alone looks at the label, and moves by the weight.
+            Map::ConfidenceSteps { .. } => self.row_norm_square(),
+            Map::SquaredError | Map::TargetSum => self.row_change_square(),
             // From one class or bin to another, or, unusable, out of the sum.
             Map::Marginals { classes, .. } => (2 * target_cell_square(classes)).max(self.row_norm_square()),
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
@@ -334,7 +335,7 @@ impl QueryShape {
             | Map::LabelSquares
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
-            | Map::BrierSteps { .. }
+            | Map::ConfidenceSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::Minimum(_)

@@ -416,9 +416,9 @@ fn excess_hits_are_those_beyond_the_first_model() {
     assert_eq!(added(&same, &row, 1), [-(1 << 19), 0]);
 }
 
-/// By hand: half the squared distance from the class by each model, and how it falls from one to the next.
+/// By hand: hits of the class that rises most beyond the first model's probability, how that grows, and the weight.
 #[test]
-fn brier_steps_are_the_falls_from_model_to_model() {
+fn confidence_steps_are_those_of_the_class_that_rises_most() {
     let row = Row { features: vec![1000, 2000, 0], step: 1e-3 };
     let near = |query: &SumQuery, label: CodedLabel, expected: &[f64]| {
         let found = added(query, &row, label);
@@ -427,32 +427,25 @@ fn brier_steps_are_the_falls_from_model_to_model() {
             assert!((*found as f64 / COUNT - expected).abs() < 1e-4, "{found} {expected} {label}");
         }
     };
-    // Scores 0, 2 and -1: probabilities .5, .8808 and .2689 of class 1.
-    let two = query(Map::BrierSteps { classes: 2, models: 3 }, &[[0.0; 3], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]);
-    near(&two, 1, &[0.25 - 0.0142, 0.0142 - 0.5345]);
-    // From .25 up to .7758 and down to .0723 is 1.2293 in all: more than 1.
-    near(&two, 0, &[(0.25 - 0.7758) / 1.2293, (0.7758 - 0.0723) / 1.2293]);
-    // From a third each to (.2119, .5761, .2119): 1/3, then (.2119² + .4239² + .2119²)/2 = .1348 of class 1, and of class 0 .4990.
+    // The change is 0.8: class 1, weight 0.4. Scores 0, 2 and 1: its probabilities are .5, .8808 and .7311.
+    let models = [[0.4, 0.2, 0.0], [0.0; 3], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]];
+    let two = query(Map::ConfidenceSteps { classes: 2, models: 3 }, &models);
+    near(&two, 1, &[0.4 * 0.5, 0.4 * 0.3808, -0.4 * 0.1497]);
+    near(&two, 0, &[-0.4 * 0.5, 0.4 * 0.3808, -0.4 * 0.1497]);
+    near(&two, UNUSABLE_LABEL, &[0.0; 3]);
+    // The other way, five times as far: class 0, weight 1, and so long a change is cut. Its probabilities are .0180 and .9820: with its own
+    // label the contribution would have the length 1.3761.
+    let far =
+        query(Map::ConfidenceSteps { classes: 2, models: 2 }, &[[-4.0, 0.0, 0.0], [4.0, 0.0, 0.0], [-4.0, 0.0, 0.0]]);
+    near(&far, 0, &[0.9820 / 1.3761, 0.9640 / 1.3761]);
+    near(&far, 1, &[-0.0180 / 1.3761, 0.9640 / 1.3761]);
+    // Of three classes the second rises, from a mean of 0.2 to 0.6: weight 0.4. Scores (1, 0, 0): it has .2119.
     let three = query(
-        Map::BrierSteps { classes: 3, models: 2 },
-        &[[0.0; 3], [0.0; 3], [0.0; 3], [0.0; 3], [1.0, 0.0, 0.0], [0.0; 3]],
+        Map::ConfidenceSteps { classes: 3, models: 1 },
+        &[[0.0; 3], [0.6, 0.0, 0.0], [0.0; 3], [1.0, 0.0, 0.0], [0.0; 3], [0.0; 3]],
     );
-    near(&three, 1, &[1.0 / 3.0 - 0.1348]);
-    near(&three, 0, &[1.0 / 3.0 - 0.4990]);
-    near(&three, UNUSABLE_LABEL, &[0.0]);
-}
-
-/// Models that are sure, and of another class each time: a row that would move four times by 1 moves by 1 in all.
-#[test]
-fn a_path_of_brier_scores_is_no_longer_than_one() {
-    let row = Row { features: vec![32_000, 0, 0], step: 1e-3 };
-    let sure = [[2.0, 0.0, 0.0], [-2.0, 0.0, 0.0]];
-    let swings = query(Map::BrierSteps { classes: 2, models: 5 }, &[sure[0], sure[1], sure[0], sure[1], sure[0]]);
-    let quarter = 1 << 18;
-    assert_eq!(added(&swings, &row, 0), [quarter, -quarter, quarter, -quarter]);
-    assert_eq!(added(&swings, &row, 1), [-quarter, quarter, -quarter, quarter]);
-    let once = query(Map::BrierSteps { classes: 2, models: 2 }, &sure);
-    assert_eq!(added(&once, &row, 0), [1 << 20]);
+    near(&three, 1, &[0.4 * 0.7881]);
+    near(&three, 2, &[-0.4 * 0.2119]);
 }
 
 /// Equal scores predict the first class, and one so large that its probability is 1 lies in the last bucket.

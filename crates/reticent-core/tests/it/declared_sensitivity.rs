@@ -26,7 +26,7 @@ fn map(name: &str) -> Map {
         "score histogram" => Map::ScoreHistogram { buckets: 5 },
         "correct count" => Map::CorrectCount { classes: 3 },
         "excess hits" => Map::ExcessHits { classes: 3 },
-        "Brier steps" => Map::BrierSteps { classes: 3, models: 5 },
+        "confidence steps" => Map::ConfidenceSteps { classes: 3, models: 5 },
         "log loss" => Map::LogLoss { classes: 3 },
         "squared error" => Map::SquaredError,
         "marginals, 2 classes" => marginals(2, 3, 2, 8),

@@ -39,8 +39,8 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::SquaredError,
         Map::ExcessHits { classes: 2 },
         Map::ExcessHits { classes: 3 },
-        Map::BrierSteps { classes: 2, models: 4 },
-        Map::BrierSteps { classes: 3, models: 3 },
+        Map::ConfidenceSteps { classes: 2, models: 4 },
+        Map::ConfidenceSteps { classes: 3, models: 3 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 7_777_777 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 2048 * 32767 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 },
@@ -60,8 +60,8 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
             0
         } else if let Map::ExcessHits { classes } = map {
             2 * reticent_core::query::outputs(classes)
-        } else if let Map::BrierSteps { classes, models } = map {
-            models as usize * reticent_core::query::outputs(classes)
+        } else if let Map::ConfidenceSteps { classes, models } = map {
+            (1 + models as usize) * reticent_core::query::outputs(classes)
         } else if three {
             3
         } else {

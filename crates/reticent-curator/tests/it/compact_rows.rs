@@ -75,7 +75,7 @@ fn maps(coding: &Coding) -> Vec<Map> {
         Map::Gram { columns, target: ProductTarget::Class, diagonal: 29, off_diagonal: 41, cross: 20, square: 3 },
         Map::CorrectCount { classes: 3 },
         Map::ExcessHits { classes: 3 },
-        Map::BrierSteps { classes: 3, models: 3 },
+        Map::ConfidenceSteps { classes: 3, models: 3 },
         Map::LogLoss { classes: 2 },
         Map::ScoreHistogram { buckets: 16 },
         Map::SquaredError,

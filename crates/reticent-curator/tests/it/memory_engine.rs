@@ -42,8 +42,8 @@ pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQ
         0
     } else if let Map::ExcessHits { classes } = map {
         2 * reticent_core::query::outputs(classes)
-    } else if let Map::BrierSteps { classes, models } = map {
-        models as usize * reticent_core::query::outputs(classes)
+    } else if let Map::ConfidenceSteps { classes, models } = map {
+        (1 + models as usize) * reticent_core::query::outputs(classes)
     } else if three {
         3
     } else {
@@ -81,8 +81,8 @@ pub(crate) fn maps() -> [Map; 23] {
         Map::CorrectCount { classes: 3 },
         Map::ExcessHits { classes: 2 },
         Map::ExcessHits { classes: 3 },
-        Map::BrierSteps { classes: 2, models: 4 },
-        Map::BrierSteps { classes: 3, models: 3 },
+        Map::ConfidenceSteps { classes: 2, models: 4 },
+        Map::ConfidenceSteps { classes: 3, models: 3 },
         gram(ProductTarget::Class, [29, 41, 20, 3]),
         gram(ProductTarget::Number, [4, 5, 0, 1]),
         Map::Marginals { classes: 2, numeric: 3, categorical: 2, categories: 8 },

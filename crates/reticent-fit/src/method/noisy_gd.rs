@@ -236,7 +236,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let bins = bins_that_tell(&checked.coding, schema, bins_share, &claim.relation);
     let bins = bins.map(|map| once("bins of numbers", map, SIDE_PARTS, 0.0)).transpose()?;
     let check = once("signal check", check, check_parts, WEAK_PARTS.1)?;
-    let steps = Map::BrierSteps { classes: checked.classes, models: FACTORS.len() as u32 };
+    let steps = Map::ConfidenceSteps { classes: checked.classes, models: FACTORS.len() as u32 };
     let calibration = once("calibration", steps, SIDE_PARTS, 0.0)?;
     let gradients =
         plan_release(NAME, "gradient", shape(checked.gradient_map())?, checked.settings.passes, left, &claim.relation)?;
@@ -498,7 +498,7 @@ mod tests {
         let cells = numbers(&golden, "cells");
         let kept = kept_share(&cells, number("cell_noise"), rows, number("base"), number("deviation"));
         assert_close(&[kept], &[number("kept")]);
-        let factor = likely_factor(&numbers(&golden, "falls"), number("fall_noise"));
+        let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"));
         assert_close(&[factor], &[number("factor")]);
 
         let slopes = golden["softmax_slopes"].as_array().expect("a list");

@@ -208,7 +208,10 @@ fn every_share_is_paid_from_one_budget() {
         plan.releases.iter().map(|release| release.price_up(&plan.claim.relation).expect("finite")).collect();
     for place in [0, 1, 2, 4, 5] {
         let share = prices[place].steps() as f64 / plan.claim.mu_squared.steps() as f64;
-        assert!((share - 0.05).abs() < 1e-4, "counts, marginals, bins, check and calibration take one twentieth each: {share}");
+        assert!(
+            (share - 0.05).abs() < 1e-4,
+            "counts, marginals, bins, check and calibration take one twentieth each: {share}"
+        );
     }
 }
 

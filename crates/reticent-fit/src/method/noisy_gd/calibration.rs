@@ -1,10 +1,10 @@
-//! How far scores lie apart: one factor on all that the columns change, from released falls of the Brier score.
+//! How far scores lie apart: one factor on all that the columns change, from released confidence and hits.
 //!
 //! A descent ends where noise would grow faster than signal, and what it has found by then is often a good direction that is not gone
-//! far enough. How far is one number, and the Brier score is proper, bounded by 1, and falls along the factors until it rises: all its falls
-//! together cost what one of them does.
+//! far enough. How far is one number: the factor at which the class that is raised most is right as often as it is predicted to be. Hits are the
+//! same at all factors, so that all of them together cost what one does, or little more.
 //!
-//! Sources: Brier 1950; Guo, Pleiss, Sun, Weinberger 2017 (temperature scaling); Gneiting, Raftery 2007 (proper scores).
+//! Sources: derived in `docs/methods/noisy-gd.md`, "Calibration"; Guo, Pleiss, Sun, Weinberger 2017 (one factor for all scores).
 
 use super::signal_check::PublicScores;
 use crate::softmax::softmax;
@@ -13,34 +13,37 @@ use crate::softmax::softmax;
 pub(super) const FACTORS: [f64; 6] = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 /// Places an octave at which a factor is weighed.
 const PLACES: usize = 8;
-/// By how many standard deviations of the noise of one fall a factor must be better that is an octave above 1, or below: scores that are
-/// too sure cost more than those that are not sure enough.
-const DOUBT: (f64, f64) = (1.25, 0.6);
+/// Slope of the prior's logarithm an octave above 1, and below: scores that are too sure cost more than those that are not sure enough.
+const DOUBT: (f64, f64) = (1.0, 0.5);
+/// Variance of the difference of confidence and hits, in that of a step: the hits' own, and those of one or two steps of the confidence.
+const SURPLUS_VARIANCE: f64 = 2.5;
+/// Rows count in proportion to how far a class is raised, up to this many times the usual.
+const WHOLE_RISE: f64 = 1.5;
 /// Most steps toward intercepts that predict the same rates, how far one may go, and when they are near enough.
 const STEPS: usize = 100;
 const STEP_MAX: f64 = 1.0;
 const NEAR: f64 = 1e-6;
 
-/// The factor to scale by, from the falls of the Brier score between [`FACTORS`], in rows, each with noise of standard deviation `noise`.
+/// The factor to scale by, from released [confidence steps](reticent_core::query::Map::ConfidenceSteps) at [`FACTORS`], in rows, each with
+/// noise of standard deviation `noise`.
 ///
 /// ```text
-///   B(t) = - falls up to t, a cubic between octaves t = log2 factor       weight(t) = exp(-B(t)/noise - 5/4 t),  below 1 exp(-B(t)/noise + 3/5 t)
-///   factor = 2 to the weighted mean of t
+///   D(t) = confidence - hits at the octave t = log2 factor, a cubic between the factors
+///   weight(t) = exp(-D(t)²/(5 noise²) - t),  below 0 exp(.. + t/2);      factor = 2 to the weighted mean of t
 /// ```
-pub(super) fn likely_factor(falls: &[f64], noise: f64) -> f64 {
-    let scores: Vec<f64> = std::iter::once(0.0)
-        .chain(falls.iter().scan(0.0, |score, fall| {
-            *score -= fall;
-            Some(*score)
-        }))
-        .collect();
+pub(super) fn likely_factor(steps: &[f64], noise: f64) -> f64 {
     let first = FACTORS[0].log2();
-    let costs: Vec<(f64, f64)> = (0..=falls.len() * PLACES)
+    let (beyond, grows) = steps.split_first().expect("one step a factor");
+    let mut surplus = vec![-beyond];
+    for grown in grows {
+        surplus.push(surplus[surplus.len() - 1] + grown);
+    }
+    let costs: Vec<(f64, f64)> = (0..=grows.len() * PLACES)
         .map(|place| {
             let octaves = place as f64 / PLACES as f64;
             let octave = first + octaves;
             let doubt = (DOUBT.0 * octave).max(-DOUBT.1 * octave);
-            (octave, cubic(&scores, octaves) / noise + doubt)
+            (octave, (cubic(&surplus, octaves) / noise).powi(2) / (2.0 * SURPLUS_VARIANCE) + doubt)
         })
         .collect();
     let least = costs.iter().fold(f64::INFINITY, |least, (_, cost)| least.min(*cost));
@@ -51,6 +54,17 @@ pub(super) fn likely_factor(falls: &[f64], noise: f64) -> f64 {
         total += weight;
     }
     (mean / total).exp2()
+}
+
+/// What to multiply the change by so that it weighs rows: 1 stands for a rise of [`WHOLE_RISE`] times the usual. 0 for no change.
+pub(super) fn weight_scale(scores: &PublicScores) -> f64 {
+    let (mut square, mut count) = (0.0, 0.0);
+    for (_, rises) in scores {
+        let mean = rises.iter().sum::<f64>() / rises.len() as f64;
+        square += rises.iter().map(|rise| (rise - mean).powi(2)).sum::<f64>();
+        count += rises.len() as f64;
+    }
+    if square > 0.0 { (count / square).sqrt() / WHOLE_RISE } else { 0.0 }
 }
 
 /// The cubic through values at 0, 1, 2 and so on whose slope at each is that of its neighbours (Catmull, Rom 1974).
@@ -109,30 +123,38 @@ fn mean_probabilities(factor: f64, intercepts: &[f64], scores: &PublicScores) ->
 mod tests {
     use super::*;
 
-    /// Falls of `(t - best)²`, so many rows an octave squared.
-    fn falls_to(best: f64, rows: f64) -> Vec<f64> {
-        let score = |factor: &f64| rows * (factor.log2() - best).powi(2);
-        FACTORS.windows(2).map(|pair| score(&pair[0]) - score(&pair[1])).collect()
+    /// Confidence that meets the hits at `best` and grows by so many rows an octave.
+    fn steps_to(best: f64, rows: f64) -> Vec<f64> {
+        let beyond = rows * (best - FACTORS[0].log2());
+        [beyond].into_iter().chain(FACTORS[1..].iter().map(|_| rows)).collect()
     }
 
     #[test]
-    fn the_best_factor_is_found_where_noise_is_small() {
-        for best in [-0.4, 0.0, 0.7, 1.3, 2.0, 3.4] {
-            let factor = likely_factor(&falls_to(best, 1000.0), 0.1);
-            assert!((factor.log2() - best).abs() < 0.15, "{best}: {}", factor.log2());
+    fn the_factor_is_the_one_at_which_confidence_meets_the_hits() {
+        for best in [-0.5, 0.0, 0.75, 1.25, 2.0, 3.5] {
+            let factor = likely_factor(&steps_to(best, 1000.0), 10.0);
+            assert!((factor.log2() - best).abs() < 0.01, "{best}: {}", factor.log2());
         }
-        assert!((likely_factor(&falls_to(9.0, 1000.0), 0.1) - 16.0).abs() < 1e-3, "no farther than was compared");
-        assert!((likely_factor(&falls_to(-9.0, 1000.0), 0.1) - 0.5).abs() < 1e-3);
+        assert!((likely_factor(&steps_to(9.0, 1000.0), 10.0) - 16.0).abs() < 1e-3, "no farther than was compared");
+        assert!((likely_factor(&steps_to(-9.0, 1000.0), 10.0) - 0.5).abs() < 1e-3);
     }
 
-    /// By hand, of noise alone: places t = k/8 from -1 to 4 weigh e^(-5/4 t), and below 0 e^(3/5 t).
+    /// By hand, of noise alone: places t = k/8 from -1 to 4 weigh e^-t, and below 0 e^(t/2).
     #[test]
     fn noise_leaves_the_scores_nearly_as_they_are() {
-        let weight = |t: f64| if t > 0.0 { (-1.25 * t).exp() } else { (0.6 * t).exp() };
+        let weight = |t: f64| if t > 0.0 { (-t).exp() } else { (0.5 * t).exp() };
         let weights = (-8i32..=32).map(|place| f64::from(place) / 8.0).map(|t| (t, weight(t)));
         let (mean, total) = weights.fold((0.0, 0.0), |(mean, total), (t, weight)| (mean + t * weight, total + weight));
-        let factor = likely_factor(&falls_to(3.0, 1.0), 1e12);
-        assert!((factor - (mean / total).exp2()).abs() < 1e-9 && factor < 1.25, "{factor}");
+        let factor = likely_factor(&steps_to(3.0, 1.0), 1e12);
+        assert!((factor - (mean / total).exp2()).abs() < 1e-9 && factor < 1.4, "{factor}");
+    }
+
+    #[test]
+    fn a_usual_rise_weighs_two_thirds() {
+        // Two classes: half of a change of 3 and of -1 is (3/2, 1/2); the root of the mean square is sqrt(5)/2.
+        let scores: PublicScores = vec![(vec![0.0; 2], vec![0.0, 3.0]), (vec![0.0; 2], vec![0.0, -1.0])];
+        assert!((weight_scale(&scores) - 2.0 / 5f64.sqrt() / 1.5).abs() < 1e-12);
+        assert!(weight_scale(&vec![(vec![0.0; 2], vec![0.0; 2])]).abs() < 1e-12);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 
-use super::calibration::{FACTORS, intercepts_of, likely_factor};
+use super::calibration::{FACTORS, intercepts_of, likely_factor, weight_scale};
 use super::class_counts::{ClassCounts, centred_logs};
 use super::heavy_ball::TIME;
 use super::saturation::divisors_of;
@@ -100,9 +100,11 @@ impl Descended {
             weights.iter_mut().step_by(columns).zip(intercepts).for_each(|(weight, intercept)| *weight = intercept);
             weights
         };
-        let compared: Vec<f64> = FACTORS.iter().flat_map(|factor| scaled_by(*factor)).collect();
-        let falls = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&compared))?;
-        self.weights = scaled_by(likely_factor(&falls.values(), falls.noise_standard_deviation));
+        let weight = weight_scale(&drawn);
+        let of_rows = change.iter().map(|change| weight * change);
+        let compared: Vec<f64> = of_rows.chain(FACTORS.iter().flat_map(|factor| scaled_by(*factor))).collect();
+        let steps = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&compared))?;
+        self.weights = scaled_by(likely_factor(&steps.values(), steps.noise_standard_deviation));
         Ok(Fitted { encoding: self.encoding, weights: self.weights, covariance: None })
     }
 
