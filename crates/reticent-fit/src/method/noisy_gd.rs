@@ -498,7 +498,7 @@ mod tests {
         let cells = numbers(&golden, "cells");
         let kept = kept_share(&cells, number("cell_noise"), rows, number("base"), number("deviation"));
         assert_close(&[kept], &[number("kept")]);
-        let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"));
+        let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"), 2000.0);
         assert_close(&[factor], &[number("factor")]);
 
         let slopes = golden["softmax_slopes"].as_array().expect("a list");

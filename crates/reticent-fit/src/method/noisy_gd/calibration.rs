@@ -17,6 +17,10 @@ const PLACES: usize = 8;
 const DOUBT: (f64, f64) = (1.0, 0.5);
 /// Variance of the difference of confidence and hits, in that of a step: the hits' own, and those of one or two steps of the confidence.
 const SURPLUS_VARIANCE: f64 = 2.5;
+/// What the difference may be, as a share of the rows, without saying anything: no model is quite right.
+const TOLERANCE: f64 = 0.01;
+/// Places that the factor 1 counts for: where nothing speaks against it, scores stay as they are.
+const STAY: f64 = 6.0;
 /// Rows count in proportion to how far a class is raised, up to this many times the usual.
 const WHOLE_RISE: f64 = 1.5;
 /// Most steps toward intercepts that predict the same rates, how far one may go, and when they are near enough.
@@ -25,13 +29,15 @@ const STEP_MAX: f64 = 1.0;
 const NEAR: f64 = 1e-6;
 
 /// The factor to scale by, from released [confidence steps](reticent_core::query::Map::ConfidenceSteps) at [`FACTORS`], in rows, each with
-/// noise of standard deviation `noise`.
+/// noise of standard deviation `noise`, over so many `rows`.
 ///
 /// ```text
 ///   D(t) = confidence - hits at the octave t = log2 factor, a cubic between the factors
-///   weight(t) = exp(-D(t)²/(5 noise²) - t),  below 0 exp(.. + t/2);      factor = 2 to the weighted mean of t
+///   V = 5/2 noise² + (rows/100)²        weight(t) = exp(-D(t)²/(2 V) - t),  below 0 exp(.. + t/2),  at 0 six times
+///   factor = 2 to the weighted mean of t, at eight places an octave
 /// ```
-pub(super) fn likely_factor(steps: &[f64], noise: f64) -> f64 {
+pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64) -> f64 {
+    let variance = SURPLUS_VARIANCE * noise.powi(2) + (TOLERANCE * rows).powi(2);
     let first = FACTORS[0].log2();
     let (beyond, grows) = steps.split_first().expect("one step a factor");
     let mut surplus = vec![-beyond];
@@ -43,13 +49,14 @@ pub(super) fn likely_factor(steps: &[f64], noise: f64) -> f64 {
             let octaves = place as f64 / PLACES as f64;
             let octave = first + octaves;
             let doubt = (DOUBT.0 * octave).max(-DOUBT.1 * octave);
-            (octave, (cubic(&surplus, octaves) / noise).powi(2) / (2.0 * SURPLUS_VARIANCE) + doubt)
+            (octave, cubic(&surplus, octaves).powi(2) / (2.0 * variance) + doubt)
         })
         .collect();
     let least = costs.iter().fold(f64::INFINITY, |least, (_, cost)| least.min(*cost));
     let (mut mean, mut total) = (0.0, 0.0);
     for (octave, cost) in costs {
-        let weight = (least - cost).exp();
+        let stays = if octave == 0.0 { STAY } else { 1.0 };
+        let weight = stays * (least - cost).exp();
         mean += weight * octave;
         total += weight;
     }
@@ -132,21 +139,39 @@ mod tests {
     #[test]
     fn the_factor_is_the_one_at_which_confidence_meets_the_hits() {
         for best in [-0.5, 0.0, 0.75, 1.25, 2.0, 3.5] {
-            let factor = likely_factor(&steps_to(best, 1000.0), 10.0);
+            let factor = likely_factor(&steps_to(best, 1000.0), 10.0, 1000.0);
             assert!((factor.log2() - best).abs() < 0.01, "{best}: {}", factor.log2());
         }
-        assert!((likely_factor(&steps_to(9.0, 1000.0), 10.0) - 16.0).abs() < 1e-3, "no farther than was compared");
-        assert!((likely_factor(&steps_to(-9.0, 1000.0), 10.0) - 0.5).abs() < 1e-3);
+        assert!(
+            (likely_factor(&steps_to(9.0, 1000.0), 10.0, 1000.0) - 16.0).abs() < 1e-3,
+            "no farther than was compared"
+        );
+        assert!((likely_factor(&steps_to(-9.0, 1000.0), 10.0, 1000.0) - 0.5).abs() < 1e-3);
     }
 
-    /// By hand, of noise alone: places t = k/8 from -1 to 4 weigh e^-t, and below 0 e^(t/2).
+    /// By hand, of noise alone: places t = k/8 from -1 to 4 weigh e^-t, below 0 e^(t/2), and 6 at 0.
     #[test]
     fn noise_leaves_the_scores_nearly_as_they_are() {
-        let weight = |t: f64| if t > 0.0 { (-t).exp() } else { (0.5 * t).exp() };
+        let weight = |t: f64| {
+            if t > 0.0 {
+                (-t).exp()
+            } else if t < 0.0 {
+                (0.5 * t).exp()
+            } else {
+                6.0
+            }
+        };
         let weights = (-8i32..=32).map(|place| f64::from(place) / 8.0).map(|t| (t, weight(t)));
         let (mean, total) = weights.fold((0.0, 0.0), |(mean, total), (t, weight)| (mean + t * weight, total + weight));
-        let factor = likely_factor(&steps_to(3.0, 1.0), 1e12);
+        let factor = likely_factor(&steps_to(3.0, 1.0), 1e12, 1000.0);
         assert!((factor - (mean / total).exp2()).abs() < 1e-9 && factor < 1.4, "{factor}");
+    }
+
+    /// A surplus of a hundredth of the rows at 1 and none a quarter of an octave below: no reason to move far, however small the noise.
+    #[test]
+    fn a_model_that_is_nearly_right_stays_nearly_as_it_is() {
+        let factor = likely_factor(&steps_to(-0.25, 40.0), 0.01, 1000.0);
+        assert!((0.9..1.0).contains(&factor), "{factor}");
     }
 
     #[test]

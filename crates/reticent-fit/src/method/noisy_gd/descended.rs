@@ -104,7 +104,7 @@ impl Descended {
         let of_rows = change.iter().map(|change| weight * change);
         let compared: Vec<f64> = of_rows.chain(FACTORS.iter().flat_map(|factor| scaled_by(*factor))).collect();
         let steps = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&compared))?;
-        self.weights = scaled_by(likely_factor(&steps.values(), steps.noise_standard_deviation));
+        self.weights = scaled_by(likely_factor(&steps.values(), steps.noise_standard_deviation, self.rows));
         Ok(Fitted { encoding: self.encoding, weights: self.weights, covariance: None })
     }
 
