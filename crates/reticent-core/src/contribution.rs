@@ -500,8 +500,7 @@ fn raised_class(change: &[f32]) -> (usize, f32) {
     if let [z] = *change {
         return (usize::from(z > 0.0), z.abs() / 2.0);
     }
-    let first_highest = |best: usize, place: usize| if change[place] > change[best] { place } else { best };
-    let raised = (1..change.len()).fold(0, first_highest);
+    let raised = largest_place(change);
     let mean = change.iter().sum::<f32>() / change.len() as f32;
     (raised, change[raised] - mean)
 }

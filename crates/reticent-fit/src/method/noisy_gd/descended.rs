@@ -84,7 +84,7 @@ impl Descended {
     }
 
     /// Spreads the scores by the factor that the last release calls for.
-    pub(super) fn calibrated(mut self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
+    pub(super) fn calibrated(self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let deviations = self.scaled.deviations();
         let columns = deviations.len();
         let (mut first, mut change) = (self.start.clone(), self.change());
@@ -104,8 +104,8 @@ impl Descended {
         let of_rows = change.iter().map(|change| weight * change);
         let compared: Vec<f64> = of_rows.chain(FACTORS.iter().flat_map(|factor| scaled_by(*factor))).collect();
         let steps = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&compared))?;
-        self.weights = scaled_by(likely_factor(&steps.values(), steps.noise_standard_deviation, self.rows));
-        Ok(Fitted { encoding: self.encoding, weights: self.weights, covariance: None })
+        let weights = scaled_by(likely_factor(&steps.values(), steps.noise_standard_deviation, self.rows));
+        Ok(Fitted { encoding: self.encoding, weights, covariance: None })
     }
 
     /// What intercepts at the end of a descent move by. With more than two classes what shares stand for is the shares times their

@@ -5,6 +5,7 @@
 //! what the start expects. What either has says how far the change should have gone; it is a number in one dimension, and so far better
 //! known than the change itself, which carries the noise of every column.
 
+use reticent_core::largest_place::largest_place;
 use reticent_math::fixed_sequence::FixedSequence;
 
 use crate::softmax::softmax;
@@ -74,7 +75,7 @@ pub(super) fn kept_of_hits(released: &[f64], noise: f64, expected: f64) -> f64 {
 pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -> f64 {
     let drawn = draw_scores(first, change, deviations);
     let gain = |(before, rises): &(Vec<f64>, Vec<f64>)| {
-        let rising = (1..rises.len()).fold(0, |best, place| if rises[place] > rises[best] { place } else { best });
+        let rising = largest_place(rises);
         let after: Vec<f64> = before.iter().zip(rises).map(|(before, rise)| before + rise).collect();
         softmax(&after)[rising] - softmax(before)[rising]
     };
