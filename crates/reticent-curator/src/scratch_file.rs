@@ -4,8 +4,8 @@
 //!   write: block ─▶ keystream(key of this writing, number of the block) ─▶ disk          read: the same backwards, in order
 //! ```
 //! The file has no name in its folder from the moment it is made (on Windows: the system deletes it when the process ends), so
-//! that nothing of it is left when the process ends in any way. It is encrypted with ChaCha20 (RFC 8439), the cipher that the
-//! noise rests on already. The key comes from the operating system and is nowhere but in memory; every writing of the file has
+//! that nothing of it is left when the process ends in any way. It is encrypted with AES-256 in counter mode (FIPS 197, NIST SP
+//! 800-38A), for which processors have instructions: every pass decrypts every row. The key comes from the operating system and is nowhere but in memory; every writing of the file has
 //! a key of its own, so that no keystream is used twice. There is no authentication: who can change the file of a running
 //! process can change its memory.
 
@@ -14,8 +14,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use chacha20::cipher::StreamCipher;
-use chacha20::{ChaCha20, KeyIvInit};
+use aes::Aes256;
+use ctr::Ctr32BE;
+use ctr::cipher::{KeyIvInit, StreamCipher};
 use thiserror::Error;
 
 /// A folder for scratch files, and whether they are encrypted.
@@ -118,10 +119,10 @@ impl Keystream {
     /// Turns the bytes of block `number` into those on the disk, or back. A block is written once under one keystream.
     pub(crate) fn apply(&self, number: u64, bytes: &mut [u8]) {
         let Some(key) = &self.key else { return };
-        // The counter of RFC 8439 has 32 bits: 256 GiB a nonce, far above any block.
-        let mut nonce = [0; 12];
-        nonce[..8].copy_from_slice(&number.to_le_bytes());
-        ChaCha20::new(key.into(), &nonce.into()).apply_keystream(bytes);
+        // The last four bytes count: 64 GiB, far above any block.
+        let mut first_counter = [0; 16];
+        first_counter[..8].copy_from_slice(&number.to_le_bytes());
+        Ctr32BE::<Aes256>::new(key.into(), &first_counter.into()).apply_keystream(bytes);
     }
 }
 
@@ -287,15 +288,26 @@ mod tests {
         assert_ne!(streams[0], streams[1]);
     }
 
-    /// RFC 8439, section 2.4.2 has the counter at 1: the second 64 bytes of a block are its first.
+    /// Counters 0, 1 and 2 under a key of zeros: `H` of test case 13, and the masks of the tag and of the first block of test case 14,
+    /// McGrew, Viega, "The Galois/Counter Mode of Operation", appendix B. With a number of a block: `openssl enc -aes-256-ctr` of
+    /// zeros, with key `-K 000102...1f` and counter `-iv efcdab8967452301` followed by zeros.
     #[test]
     fn the_cipher_is_the_published_one() {
-        let mut key = [0; 32];
-        key.iter_mut().enumerate().for_each(|(place, byte)| *byte = place as u8);
-        let mut bytes = [0; 128];
-        // Nonce 00:00:00:00:00:00:00:4a:00:00:00:00 as the number of a block.
-        Keystream { key: Some(key) }.apply(0x4a00_0000_0000_0000, &mut bytes);
-        assert_eq!(bytes[64..72], [0x22, 0x4f, 0x51, 0xf3, 0x40, 0x1b, 0xd9, 0xe1]);
+        let zeros = Keystream { key: Some([0; 32]) };
+        let mut bytes = [0; 48];
+        zeros.apply(0, &mut bytes);
+        let published = [
+            0xdc95_c078_a240_8989_ad48_a214_9284_2087_u128,
+            0x530f_8afb_c745_36b9_a963_b4f1_c4cb_738b,
+            0xcea7_403d_4d60_6b6e_074e_c5d3_baf3_9d18,
+        ];
+        assert_eq!(bytes[..], published.map(u128::to_be_bytes).concat());
+        let numbered = Keystream { key: Some(std::array::from_fn(|place| place as u8)) };
+        let mut bytes = [0; 32];
+        numbered.apply(0x0123_4567_89ab_cdef, &mut bytes);
+        let by_openssl =
+            [0x99cb_4b61_876d_0a5f_b7f8_969a_516a_da4d_u128, 0x7599_28fb_add1_d69a_2da3_3876_15b4_e4a4];
+        assert_eq!(bytes[..], by_openssl.map(u128::to_be_bytes).concat());
     }
 
     #[test]
