@@ -25,8 +25,8 @@ use reticent_curator::table::CodedTable;
 use reticent_fit::model::{MODEL_BYTES_MAX, Model};
 
 use self::ledger_place::LedgerPlace;
-use self::storage::StoredRows;
-use crate::args::{Command, StorageArguments};
+use self::storage::{Storage, StoredRows};
+use crate::args::Command;
 use crate::failure::Failure;
 use crate::{files, progress};
 
@@ -81,7 +81,7 @@ fn read_with_ledger(
     data: &Path,
     schema: &Schema,
     place: &LedgerPlace,
-    storage: &StorageArguments,
+    storage: &Storage,
 ) -> Result<(StoredRows, LedgerFile), Failure> {
     let source = open_private(data, schema)?;
     let named = place.open_named()?;

@@ -305,8 +305,7 @@ mod tests {
         let numbered = Keystream { key: Some(std::array::from_fn(|place| place as u8)) };
         let mut bytes = [0; 32];
         numbered.apply(0x0123_4567_89ab_cdef, &mut bytes);
-        let by_openssl =
-            [0x99cb_4b61_876d_0a5f_b7f8_969a_516a_da4d_u128, 0x7599_28fb_add1_d69a_2da3_3876_15b4_e4a4];
+        let by_openssl = [0x99cb_4b61_876d_0a5f_b7f8_969a_516a_da4d_u128, 0x7599_28fb_add1_d69a_2da3_3876_15b4_e4a4];
         assert_eq!(bytes[..], by_openssl.map(u128::to_be_bytes).concat());
     }
 

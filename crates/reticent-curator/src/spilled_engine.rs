@@ -1,11 +1,11 @@
 //! Answers queries from a table in scratch files, with all threads, in memory that does not depend on the number of rows.
 //!
 //! ```text
-//!   codes file ─▶ encode (once an encoding) ─▶ lattice file ─▶ read in order, decrypt, add up ─▶ exact, opaque sum
+//!   codes file ─▶ encode (once an encoding) ─▶ lattice in memory, the rest in a file ─▶ decrypt, add up ─▶ exact, opaque sum
 //!   codes file ─▶ class counts and marginals
 //! ```
-//! Room for the lattice file is taken when the engine is made, before anything is paid; encoding again writes it anew in the
-//! same room, under another key.
+//! As much of the lattice as the ceiling leaves room for stays in memory. All room is taken when the engine is made, before anything is
+//! paid; encoding again writes the lattice anew in the same room, under another key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,8 +20,8 @@ use thiserror::Error;
 
 use crate::memory_ceiling::MemoryCeiling;
 use crate::running_sum::RunningSum;
-use crate::scratch_blocks::{BlockShape, READ_AHEAD, ScratchBlocks};
-use crate::scratch_file::{ScratchError, ScratchFile};
+use crate::scratch_blocks::{BlockRoom, BlockShape, READ_AHEAD, ScratchBlocks};
+use crate::scratch_file::ScratchError;
 use crate::spilled_lattice::{LatticeRows, row_bytes, row_bytes_max};
 use crate::spilled_table::{SpilledTable, default_block_rows};
 
@@ -35,7 +35,7 @@ pub struct SpilledEngine {
 
 /// Rows on the lattice, or the room for them.
 enum Lattice {
-    Room(ScratchFile),
+    Room(BlockRoom),
     Rows(Arc<Encoding>, ScratchBlocks),
     /// Writing failed, and took the file along.
     Lost,
@@ -96,7 +96,8 @@ const COLUMN_BYTES: u64 = 1 << 20;
 /// Bytes for a coordinate of a sum: in each thread (two sums, and the kernel's), and in all that is computed from it.
 const COORDINATE_BYTES: (u64, u64) = (64, 128);
 
-/// Says whether some questions can be answered from scratch files, within a ceiling, whatever the size of the table.
+/// Says whether some questions can be answered from scratch files, within a ceiling, whatever the size of the table; and if so how many
+/// bytes of the ceiling are left for rows that stay in memory.
 ///
 /// # Errors
 /// [`CannotSpill`], from public figures alone: nothing has been read or paid.
@@ -104,7 +105,7 @@ pub fn check<'a>(
     ceiling: MemoryCeiling,
     schema: &Schema,
     asked: impl IntoIterator<Item = &'a QueryShape>,
-) -> Result<(), CannotSpill> {
+) -> Result<u64, CannotSpill> {
     match &schema.privacy().unit {
         PrivacyUnit::Row => {}
         PrivacyUnit::Column { .. } => return Err(CannotSpill::Unit),
@@ -124,7 +125,7 @@ pub fn check<'a>(
     let listed = coding.listed().map_or(0, |listed| listed.features().len());
     let columns = (schema.features().len() - listed) as u64 * COLUMN_BYTES;
     let needed = MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums).expect("the base is above zero");
-    if ceiling < needed { Err(CannotSpill::TooLittle { ceiling, needed, threads }) } else { Ok(()) }
+    ceiling.bytes().checked_sub(needed.bytes()).ok_or(CannotSpill::TooLittle { ceiling, needed, threads })
 }
 
 /// The file that a question is answered from.
@@ -154,14 +155,15 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
 }
 
 impl SpilledEngine {
-    /// Takes the table over, and room on the disk for its lattice.
+    /// Takes the table over, and room for its lattice: up to `kept_bytes` in memory, which [`check`] found to be left, and the rest on
+    /// the disk.
     ///
     /// # Errors
     /// [`ScratchError`] when there is no room: before anything is paid.
-    pub fn new(table: SpilledTable) -> Result<Self, ScratchError> {
-        let file = table.place().create()?;
-        file.reserve(table.rows() * row_bytes_max(table.coding()) as u64)?;
-        Ok(Self { table, lattice: Mutex::new(Lattice::Room(file)) })
+    pub fn new(table: SpilledTable, kept_bytes: u64) -> Result<Self, ScratchError> {
+        let shape = BlockShape { row_bytes: row_bytes_max(table.coding()), block_rows: table.block_rows() };
+        let room = BlockRoom::take(shape, table.rows(), kept_bytes, table.place())?;
+        Ok(Self { table, lattice: Mutex::new(Lattice::Room(room)) })
     }
 
     /// The sum from codes and labels alone.
@@ -185,12 +187,12 @@ impl SpilledEngine {
             Lattice::Room(_) | Lattice::Lost => false,
         };
         if !is_current {
-            let file = match std::mem::replace(&mut *lattice, Lattice::Lost) {
-                Lattice::Room(file) => file,
-                Lattice::Rows(_, blocks) => blocks.into_file(),
+            let room = match std::mem::replace(&mut *lattice, Lattice::Lost) {
+                Lattice::Room(room) => room,
+                Lattice::Rows(_, blocks) => blocks.into_room(),
                 Lattice::Lost => return Err(EngineError(Box::new(LostScratch))),
             };
-            let blocks = self.encode(encoding, file).map_err(lost)?;
+            let blocks = self.encode(encoding, room).map_err(lost)?;
             *lattice = Lattice::Rows(encoding.clone(), blocks);
         }
         let Lattice::Rows(_, blocks) = &*lattice else { unreachable!("was written just now") };
@@ -203,11 +205,10 @@ impl SpilledEngine {
         Ok(joined(query, sums.map_err(lost)?.into_iter().map(|(sum, _)| sum)))
     }
 
-    /// Writes the lattice of an encoding into a file, under a new key.
-    fn encode(&self, encoding: &Arc<Encoding>, file: ScratchFile) -> Result<ScratchBlocks, ScratchError> {
+    /// Writes the lattice of an encoding into a room, under a new key.
+    fn encode(&self, encoding: &Arc<Encoding>, room: BlockRoom) -> Result<ScratchBlocks, ScratchError> {
         let shape = BlockShape { row_bytes: row_bytes(encoding), block_rows: self.table.block_rows() };
-        let keystream = file.new_keystream()?;
-        let lattice = ScratchBlocks::new(shape, self.table.rows(), file, keystream);
+        let lattice = ScratchBlocks::in_room(shape, self.table.rows(), room)?;
         let buffers = || (LatticeRows::default(), Vec::new());
         self.table.fold(buffers, |(buffers, bytes), block, rows| {
             buffers.encode(encoding, rows);

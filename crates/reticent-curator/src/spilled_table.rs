@@ -160,7 +160,7 @@ impl SpilledTableWriter {
         }
         let Self { coding, place, block_rows, file, keystream, .. } = self;
         let shape = BlockShape { row_bytes: row_bytes(coding.codes()), block_rows };
-        Ok(SpilledTable { coding, place, blocks: ScratchBlocks::new(shape, rows, file, keystream) })
+        Ok(SpilledTable { coding, place, blocks: ScratchBlocks::written(shape, rows, file, keystream) })
     }
 
     fn write_block(&mut self) -> Result<(), ScratchError> {

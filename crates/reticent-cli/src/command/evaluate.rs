@@ -15,7 +15,8 @@ use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
-use super::{data_name, read_model, read_with_ledger, storage};
+use super::storage::Storage;
+use super::{data_name, read_model, read_with_ledger};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, interrupt, progress, report};
@@ -61,12 +62,12 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     let model = read_model(&arguments.model)?;
     let schema = &model.schema;
     // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
-    storage::check(&arguments.storage, schema, [])?;
+    let storage = Storage::checked(&arguments.storage, schema, [])?;
     // What cannot be asked at all is refused before a ledger is made beside the table.
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let usual = arguments.delta.or(certified).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
     private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, usual)).map_err(Failure::usage)?;
-    let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &arguments.storage)?;
+    let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let delta =
         arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {

@@ -14,7 +14,7 @@ use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
-use super::storage::{self, StoredRows};
+use super::storage::{Storage, StoredRows};
 use super::{data_name, plan, read_schema, read_with_ledger};
 use crate::args::FitArguments;
 use crate::failure::Failure;
@@ -40,8 +40,9 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     let start = plan::start(&arguments.request, &schema)?;
     let prepare = |schema: &Schema| plan::prepare(&arguments.request, schema, start.as_ref());
     let mut prepared = prepare(&plan::before_rows_are_counted(&schema))?;
-    storage::check(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
-    let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &arguments.storage)?;
+    let storage =
+        Storage::checked(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
+    let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &storage)?;
     if let Some(number) = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number() {
         prepared = prepare(&schema.with_rows(number))?;
     }

@@ -8,7 +8,8 @@ use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
-use super::{fit_public, read_model, read_schema, storage};
+use super::storage::Storage;
+use super::{fit_public, read_model, read_schema};
 use crate::args::{FitRequest, PlanArguments};
 use crate::failure::Failure;
 use crate::method_choice::MethodChoice;
@@ -18,7 +19,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let schema = read_schema(&arguments.request.schema)?;
     let prepared = plan(&arguments.request, &schema)?;
     let plan = prepared.plan();
-    storage::check(&arguments.storage, &schema, plan.releases.iter().map(|release| &release.shape))?;
+    Storage::checked(&arguments.storage, &schema, plan.releases.iter().map(|release| &release.shape))?;
     let account = match &arguments.ledger {
         Some(path) => Some(reticent_core::ledger::LedgerStore::account(&LedgerFile::open(path)?)?),
         None => None,

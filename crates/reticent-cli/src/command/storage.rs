@@ -23,33 +23,44 @@ pub(super) enum StoredRows {
     Scratch(SpilledEngine),
 }
 
-/// Refuses what the declared ceiling does not allow, from public figures, before a row is read.
-pub(super) fn check<'a>(
-    arguments: &StorageArguments,
-    schema: &Schema,
-    asked: impl IntoIterator<Item = &'a QueryShape>,
-) -> Result<(), Failure> {
-    match arguments.memory {
-        Some(ceiling) => spilled_engine::check(ceiling, schema, asked).map_err(Failure::usage),
-        None => Ok(()),
-    }
+/// Where rows may lie.
+pub(super) enum Storage {
+    Memory,
+    /// In a folder, but for so many bytes that are left in memory.
+    Scratch {
+        place: ScratchPlace,
+        kept_bytes: u64,
+    },
 }
 
-impl StoredRows {
-    /// Reads all rows. With a ceiling, room on the disk is taken for all that follows.
-    pub(super) fn read(source: TableSource, schema: &Schema, arguments: &StorageArguments) -> Result<Self, Failure> {
-        if arguments.memory.is_none() {
-            return Ok(Self::Memory(MemoryEngine::new(read_private(source, schema)?)));
-        }
+impl Storage {
+    /// Refuses what the declared ceiling does not allow, from public figures, before a row is read.
+    pub(super) fn checked<'a>(
+        arguments: &StorageArguments,
+        schema: &Schema,
+        asked: impl IntoIterator<Item = &'a QueryShape>,
+    ) -> Result<Self, Failure> {
+        let Some(ceiling) = arguments.memory else { return Ok(Self::Memory) };
+        let kept_bytes = spilled_engine::check(ceiling, schema, asked).map_err(Failure::usage)?;
         let folder = arguments.scratch.clone().unwrap_or_else(ScratchPlace::usual_folder);
         let place = if arguments.scratch_unencrypted {
             ScratchPlace::unencrypted(folder)
         } else {
             ScratchPlace::encrypted(folder)
         };
+        Ok(Self::Scratch { place, kept_bytes })
+    }
+}
+
+impl StoredRows {
+    /// Reads all rows. With a ceiling, room for all that follows is taken.
+    pub(super) fn read(source: TableSource, schema: &Schema, storage: &Storage) -> Result<Self, Failure> {
+        let Storage::Scratch { place, kept_bytes } = storage else {
+            return Ok(Self::Memory(MemoryEngine::new(read_private(source, schema)?)));
+        };
         let bytes = source.bytes_total();
-        let table = progress::while_reading(bytes, |progress| SpilledTable::read(source, schema, &place, progress))?;
-        Ok(Self::Scratch(SpilledEngine::new(table)?))
+        let table = progress::while_reading(bytes, |progress| SpilledTable::read(source, schema, place, progress))?;
+        Ok(Self::Scratch(SpilledEngine::new(table, *kept_bytes)?))
     }
 
     pub(super) fn engine(&self) -> &dyn Engine {

@@ -205,9 +205,10 @@ proptest! {
         has_list: bool,
         list_is_centred: bool,
         is_coarse: bool,
+        kept_bytes in prop_oneof![Just(0u64), 0..4000u64],
     ) {
         let schema = schema(has_list);
-        let scratch = spilled(&schema, &rows, &place(), block_rows);
+        let scratch = spilled(&schema, &rows, &place(), block_rows, kept_bytes);
         let memory = [
             MemoryEngine::new(table(&schema, &rows)),
             MemoryEngine::with_block_rows(table(&schema, &rows), block_rows),

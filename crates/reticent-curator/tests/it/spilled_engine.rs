@@ -36,6 +36,7 @@ pub(crate) fn spilled(
     rows: &[GeneratedRow],
     place: &ScratchPlace,
     block_rows: usize,
+    kept_bytes: u64,
 ) -> SpilledEngine {
     let mut writer = SpilledTableWriter::new(schema, place, block_rows).expect("a folder on a disk");
     let coding = Coding::of(schema);
@@ -45,7 +46,7 @@ pub(crate) fn spilled(
         let label = row.class.map_or(UNUSABLE_LABEL, |class| class as CodedLabel);
         writer.append(&codes, &[label]).expect("there is room");
     }
-    SpilledEngine::new(writer.finish().expect("there is room")).expect("there is room")
+    SpilledEngine::new(writer.finish().expect("there is room"), kept_bytes).expect("there is room")
 }
 
 /// Every sum over the rows of a table.
@@ -66,6 +67,7 @@ proptest! {
         rows in generate::rows(3, 2, 0..150),
         block_rows in prop_oneof![Just(1usize), Just(31), 1..200usize],
         threads in 1..4usize,
+        kept_bytes in prop_oneof![Just(0u64), 0..4000u64],
         is_encrypted in any::<bool>(),
         weights in prop::collection::vec(-8.0f64..8.0, COLUMNS),
         bound in 0.5f64..6.0,
@@ -74,7 +76,7 @@ proptest! {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let place = if is_encrypted { ScratchPlace::encrypted(folder) } else { ScratchPlace::unencrypted(folder) };
         let memory = MemoryEngine::new(table(&schema, &rows));
-        let scratch = spilled(&schema, &rows, &place, block_rows);
+        let scratch = spilled(&schema, &rows, &place, block_rows, kept_bytes);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         // Encodings take turns, with steps of each row's own and with one for all: the file is written anew each time.
         for norm in [NormRule::OwnNorm, NormRule::Clip(bound), NormRule::OwnNorm] {
@@ -87,7 +89,7 @@ proptest! {
     }
 }
 
-/// Several blocks for each buffer of the read-ahead.
+/// Several blocks for each buffer of the read-ahead; all of them in the file, some, and none.
 #[test]
 fn many_blocks_are_read_in_full() {
     let schema = generate::schema(3, 2, PRIVACY);
@@ -98,10 +100,13 @@ fn many_blocks_are_read_in_full() {
         })
         .collect();
     let encoding = encoding(&schema, NormRule::OwnNorm);
-    let (memory, scratch) = (MemoryEngine::new(table(&schema, &rows)), spilled(&schema, &rows, &place(), 64));
-    for map in all_maps() {
-        let query = query(map, &encoding, &[0.5; COLUMNS]);
-        assert_eq!(sum(&memory, &query), sum(&scratch, &query));
+    let memory = MemoryEngine::new(table(&schema, &rows));
+    for kept_bytes in [0, 100_000, 1 << 30] {
+        let scratch = spilled(&schema, &rows, &place(), 64, kept_bytes);
+        for map in all_maps() {
+            let query = query(map, &encoding, &[0.5; COLUMNS]);
+            assert_eq!(sum(&memory, &query), sum(&scratch, &query), "{kept_bytes} bytes in memory");
+        }
     }
 }
 
@@ -113,7 +118,7 @@ fn a_table_is_read_from_a_file() {
     let schema = generate::schema(1, 0, PRIVACY);
     let source = TableSource::open(&path, &schema, Need::FeaturesAndTarget).expect("opens");
     let table = SpilledTable::read(source, &schema, &place(), &mut |_| {}).expect("reads");
-    let engine = SpilledEngine::new(table).expect("there is room");
+    let engine = SpilledEngine::new(table, 0).expect("there is room");
     assert_eq!(engine.unit(), &PrivacyUnit::Row);
     let shape = QueryShape::new(Map::ClassCount { classes: 2 }, PrivacyUnit::Row, 100).expect("small");
     let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
@@ -129,7 +134,7 @@ fn the_folder_stays_empty() {
     let schema = generate::schema(3, 2, PRIVACY);
     let rows = vec![GeneratedRow { values: vec![1.0; 5], class: Some(1) }; 100];
     let is_empty = || std::fs::read_dir(folder.path()).expect("readable").next().is_none();
-    let engine = spilled(&schema, &rows, &ScratchPlace::encrypted(folder.path().to_owned()), 7);
+    let engine = spilled(&schema, &rows, &ScratchPlace::encrypted(folder.path().to_owned()), 7, 0);
     assert!(is_empty());
     sum(&engine, &query(maps()[1].clone(), &encoding(&schema, NormRule::OwnNorm), &[0.5; COLUMNS]));
     assert!(is_empty());
@@ -143,7 +148,7 @@ fn ceiling(text: &str) -> MemoryCeiling {
 fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
     let schema = generate::schema(1, 0, PRIVACY);
     let shape = |map| QueryShape::new(map, PrivacyUnit::Row, 100).expect("small");
-    assert_eq!(check(ceiling("1GiB"), &schema, &all_maps().map(shape).collect::<Vec<_>>()), Ok(()));
+    assert_eq!(check(ceiling("1GiB"), &schema, &all_maps().map(shape).collect::<Vec<_>>()).map(|_| ()), Ok(()));
     let minimum = shape(Map::Minimum(Minimum {
         classes: 2,
         columns: 2,
@@ -168,7 +173,7 @@ fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
 
     // Asked all the same, the engine says so and gives nothing.
     let rows = [GeneratedRow { values: vec![1.0], class: Some(1) }];
-    let engine = spilled(&schema, &rows, &place(), 7);
+    let engine = spilled(&schema, &rows, &place(), 7, 0);
     assert!(engine.public_features().is_err());
     let matrix = Arc::new(PublicMatrix::new(1, vec![1]).expect("short"));
     let query = SumQuery::of_matrix(product, matrix).expect("within its bounds");
@@ -199,7 +204,7 @@ fn a_file_is_spilled_as_it_is_read_into_memory() {
     let source = || TableSource::open(&path, &schema, Need::FeaturesAndTarget).expect("opens");
     let memory = MemoryEngine::new(CodedTable::read(source(), &schema, &mut |_| ()).expect("reads"));
     let scratch = SpilledTable::read(source(), &schema, &place(), &mut |_| ()).expect("reads");
-    let scratch = SpilledEngine::new(scratch).expect("there is room");
+    let scratch = SpilledEngine::new(scratch, 0).expect("there is room");
     let encoding = encoding(&schema, NormRule::OwnNorm);
     let weights: Vec<f64> = (0..COLUMNS).map(|column| column as f64 / 3.0 - 1.0).collect();
     for map in all_maps() {
@@ -214,7 +219,9 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
     let Err(CannotSpill::TooLittle { needed, .. }) = check(ceiling("1MiB"), &schema, []) else {
         panic!("no program runs in a mebibyte");
     };
-    assert_eq!(check(needed, &schema, []), Ok(()));
+    assert_eq!(check(needed, &schema, []), Ok(0));
+    let more = MemoryCeiling::of_bytes(needed.bytes() + 12_345).expect("above zero");
+    assert_eq!(check(more, &schema, []), Ok(12_345), "what is left is for rows");
     // What is asked counts, and so do the columns.
     let gram =
         Map::Gram { columns: 1400, target: ProductTarget::Class, diagonal: 1, off_diagonal: 1, cross: 1, square: 1 };
@@ -241,7 +248,7 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
          [features]\n\"1..100000\" = {{ bounds = [0, 1] }}\n"
     );
     let listed = Schema::from_text(&listed).expect("legal");
-    assert_eq!(check(ceiling("128MiB"), &listed, []), Ok(()));
+    assert!(check(ceiling("128MiB"), &listed, []).is_ok());
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     let Err(CannotSpill::TooLittle { needed, .. }) = one.install(|| check(ceiling("1MiB"), &listed, [])) else {
         panic!("no program runs in a mebibyte");

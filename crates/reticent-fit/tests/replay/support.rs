@@ -183,7 +183,7 @@ fn hold(file: &NamedTempFile, schema: &Schema, store: Store, request: &Request) 
         Store::Scratch if spilled_engine::check(plenty, schema, asked()).is_ok() => {
             let place = ScratchPlace::encrypted(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
             let table = SpilledTable::read(source, schema, &place, &mut |_| ()).expect("a whole file");
-            Box::new(SpilledEngine::new(table).expect("there is room"))
+            Box::new(SpilledEngine::new(table, 0).expect("there is room"))
         }
         Store::Scratch => hold(file, schema, Store::Memory { block_rows: 1 }, request),
         Store::Memory { block_rows } => {
