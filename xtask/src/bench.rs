@@ -12,6 +12,7 @@ mod passes;
 mod python;
 mod record;
 mod scaling;
+mod streamed;
 
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ pub(crate) struct BenchArguments {
     /// A tenth of the rows and few repeats: does it run?
     #[arg(long)]
     quick: bool,
-    /// Also 100 million rows of 20 columns in memory (12 GB)
+    /// Also 100 million rows of 20 columns, in memory (12 GB) and under a ceiling (9 GB of scratch files)
     #[arg(long)]
     large: bool,
     /// Also JAX
@@ -59,6 +60,8 @@ enum Part {
     Noise,
     /// Time a row against rows, columns and threads
     Scaling,
+    /// Time a row against rows under a memory ceiling
+    Streamed,
 }
 
 /// What all parts use.
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Result<(), String> {
             Part::Sparse => passes::sparse(&mut bench)?,
             Part::Noise => noise::run(&mut bench)?,
             Part::Scaling => scaling::run(&mut bench)?,
+            Part::Streamed => streamed::run(&mut bench)?,
         }
     }
     Ok(())

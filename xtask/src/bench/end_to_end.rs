@@ -27,24 +27,7 @@ pub(super) fn files(bench: &mut Bench<'_>) -> Result<(), String> {
         for threads in [1, 2] {
             let schema = format!("{place}/schema.toml");
             let model = format!("{place}/model.json");
-            let ours = [
-                &program,
-                "fit",
-                "--data",
-                &data,
-                "--schema",
-                &schema,
-                "--epsilon",
-                "1",
-                "--delta",
-                "1e-12",
-                "--method",
-                "noisy-gd",
-                "--passes",
-                "50",
-                "--out",
-                &model,
-            ];
+            let ours = fit_of(&program, &data, &schema, &model);
             let python = bench.python.program().display().to_string();
             let script = root().join("xtask/bench/file_to_model.py").display().to_string();
             let theirs = [python.as_str(), &script, &data];
@@ -61,16 +44,32 @@ pub(super) fn files(bench: &mut Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// The fit of a private logistic model in fifty passes.
+pub(super) fn fit_of<'a>(program: &'a str, data: &'a str, schema: &'a str, model: &'a str) -> Vec<&'a str> {
+    let files = [program, "fit", "--data", data, "--schema", schema, "--out", model];
+    let asked = ["--epsilon", "1", "--delta", "1e-12", "--method", "noisy-gd", "--passes", "50"];
+    files.into_iter().chain(asked).collect()
+}
+
+/// The command once, as it is.
+pub(super) fn without_warming(
+    bench: &Bench<'_>,
+    what: &str,
+    command: &[&str],
+    threads: usize,
+) -> Result<Baseline, String> {
+    let arguments: Vec<String> = [what].iter().chain(command).map(|word| (*word).to_owned()).collect();
+    bench.python.run("run.py", threads, &arguments)?.pop().ok_or_else(|| "run.py prints a line".to_owned())
+}
+
 /// The command some times, first once to warm the file cache.
 fn repeated(bench: &Bench<'_>, what: &str, command: &[&str], threads: usize) -> Result<Baseline, String> {
-    let mut arguments = vec![what.to_owned()];
-    arguments.extend(command.iter().map(|word| (*word).to_owned()));
     let mut all: Option<Baseline> = None;
     for run in 0..=bench.repeats(3).min(3) {
         if let Some(model) = command.iter().position(|word| *word == "--out") {
             remove(Path::new(command[model + 1]));
         }
-        let found = bench.python.run("run.py", threads, &arguments)?.pop().ok_or("run.py prints a line")?;
+        let found = without_warming(bench, what, command, threads)?;
         if run == 0 {
             continue;
         }

@@ -111,13 +111,20 @@ impl Record {
                 cell(times_ours.map(|times| format!("{times:.2}"))),
                 cell(measure.peak_mib.map(|mib| format!("{mib:.0}"))),
             ));
+        }
+        print("");
+        self.keep(measures)
+    }
+
+    /// Keeps measures that are printed in a table of their own.
+    pub(super) fn keep(&mut self, measures: &[Measure]) -> Result<(), String> {
+        for measure in measures {
             self.line(&json!({
                 "part": measure.part, "what": measure.what, "rows": measure.rows, "columns": measure.columns,
                 "threads": measure.threads, "wall": measure.times.wall, "processor": measure.times.processor,
                 "bytes": measure.bytes, "peak_mib": measure.peak_mib,
             }))?;
         }
-        print("");
         Ok(())
     }
 }
