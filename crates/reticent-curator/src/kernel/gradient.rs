@@ -13,6 +13,8 @@ use crate::lattice::{CompactBlock, LatticeBlock};
 /// Most groups whose slopes are found together, and the coordinates of all rows of such groups.
 const BATCH: usize = 8;
 const BATCH_COORDINATES: usize = 1 << 13;
+/// Largest group of rows that memory is asked for while another is worked on.
+const AHEAD_BYTES: usize = 1 << 18;
 
 /// What the slope of a row is.
 #[derive(Clone, Copy)]
@@ -37,7 +39,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
-        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1], &[T]),
+        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1], *const T),
     ) {
         let CompactBlock { packed, chosen, .. } = self.block;
         let LatticeBlock { columns, features, steps, labels } = packed;
@@ -47,6 +49,8 @@ impl<T: Coordinate> GradientPass<'_, T> {
         let mut by_column = chosen.by_column.map(|order| ColumnPass::new(order, self.weights.weights()));
         // Several groups at a time, if all stay in the nearest cache: the slopes of one group are a long chain of operations.
         let batch = (BATCH_COORDINATES / (GROUP * columns)).clamp(1, BATCH);
+        // Of groups that fill a cache alone, the one that is worked on would be lost for the next.
+        let asks_ahead = GROUP * columns * size_of::<T>() <= AHEAD_BYTES;
         let (mut products, mut slopes) = ([[0i32; GROUP]; BATCH], [[[0i16; 2]; GROUP / 2]; BATCH]);
         for start in (0..labels.len()).step_by(batch * GROUP) {
             let end = labels.len().min(start + batch * GROUP);
@@ -69,7 +73,8 @@ impl<T: Coordinate> GradientPass<'_, T> {
             }
             for (first, slopes) in groups().zip(&slopes) {
                 let window = window(features, columns, first, &mut copy);
-                let ahead = rows_from(features, columns, first + batch * GROUP);
+                let next = if asks_ahead { first + batch * GROUP } else { first };
+                let ahead = features.as_ptr().wrapping_add(next * columns);
                 accumulate(std::array::from_ref(slopes), window, columns, [&mut wide], ahead);
                 match &mut by_column {
                     Some(by_column) => by_column.keep(first, slopes),
@@ -84,13 +89,6 @@ impl<T: Coordinate> GradientPass<'_, T> {
         wide.as_flattened_mut().iter_mut().for_each(|total| *total *= steps);
         self.block.add_packed(wide.as_flattened(), totals);
     }
-}
-
-/// The rows of a group, as far as they are there.
-#[inline(always)]
-fn rows_from<T>(features: &[T], columns: usize, first: usize) -> &[T] {
-    let ends = [first, first + GROUP].map(|row| (row * columns).min(features.len()));
-    &features[ends[0]..ends[1]]
 }
 
 pub(super) fn portable<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
@@ -115,6 +113,6 @@ pub(super) fn avx512<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i6
     pass.run(
         totals,
         |weights, window, columns| lanes::avx512::dots::<T, false>(weights, window, columns),
-        |slopes, window, columns, totals, _| lanes::avx512::accumulate(slopes, window, columns, totals),
+        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
     );
 }

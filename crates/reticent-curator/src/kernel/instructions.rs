@@ -17,13 +17,14 @@ use super::softmax::{self, SoftmaxPass};
 #[cfg(target_arch = "x86_64")]
 use super::{tile_products, tile_unit::TileUnit};
 
-/// Asks memory for the cache line of a place that will be read soon.
+/// Asks memory for the cache line of a place that will be read soon, or of none: a wrong guess costs time alone.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) fn ask_for<T>(place: &T) {
+pub(super) fn ask_for<T>(place: *const T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: every machine of the target has the instruction, and the place is readable. Nothing is read into the program.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) }
+    // SAFETY: every machine of the target has the instruction. It is a hint: it reads nothing into the program and cannot fault, whatever
+    // the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) }
 }
 
 /// A set of instructions that this machine has.
