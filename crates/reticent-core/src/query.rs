@@ -220,7 +220,8 @@ pub enum Map {
         rows: u64,
         /// Bound on the square of the L2 norm of every row of the matrix.
         row_norm_square: u64,
-        /// Bound on the largest eigenvalue of `matrixᵀ matrix`; 0 while it is not known.
+        /// Of votes, a bound on the largest eigenvalue of `matrixᵀ matrix`, which prices a party; 0 where each row has a label of its own,
+        /// which has a price under label adjacency alone.
         eigenvalue: u64,
     },
     /// Rows of a public matrix by the bin of their label, a number, among [`TARGET_BINS`] of equal width over its bounds, in steps of

@@ -49,6 +49,20 @@ fn four_parties_make_a_model_by_every_combiner() {
     assert!(is_close(folder.spent("parties.txt.ledger"), spent.sqrt(), 1e-6), "every fit is charged");
 }
 
+/// Behind one row's label may be what a party votes on all rows.
+#[test]
+fn votes_have_a_price_under_party_adjacency_alone() {
+    let folder = folder();
+    for adjacency in ["label", "replace", "add-remove"] {
+        folder.write("party.toml", SCHEMA.replace("add-remove", adjacency));
+        for combiner in ["party-statistic", "party-soft-labels", "party-majority", "party-averaging"] {
+            let message = folder.refuse(2, &format!("{FIT} --combiner {combiner}"));
+            assert!(message.contains(combiner) && message.contains(adjacency), "{message}");
+        }
+    }
+    assert!(!folder.exists("parties.txt.ledger") && !folder.exists("party.json"));
+}
+
 #[test]
 fn a_ballot_has_to_be_filled_in() {
     let folder = folder();

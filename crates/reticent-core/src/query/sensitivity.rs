@@ -391,13 +391,16 @@ impl QueryShape {
         let span_square = span * span * if outputs > 1 { 2 } else { 1 };
         let unit_rows = u128::from(self.unit.rows_max());
         match adjacency {
-            Adjacency::Label => (unit_rows * unit_rows).checked_mul(span_square.checked_mul(row_norm_square.into())?),
+            // A private label may move what a party votes on every row: votes have no price here.
+            Adjacency::Label if eigenvalue == 0 => {
+                (unit_rows * unit_rows).checked_mul(span_square.checked_mul(row_norm_square.into())?)
+            }
             // ||matrix^T delta||² <= lambda ||delta||², and ||delta||² <= rows · span².
             Adjacency::Party if rows > 0 && eigenvalue > 0 => {
                 span_square.checked_mul(rows.into())?.checked_mul(eigenvalue.into())
             }
             // A row of the matrix is public: there is no bound on what its presence changes.
-            Adjacency::Party | Adjacency::AddRemove | Adjacency::Replace => None,
+            Adjacency::Label | Adjacency::Party | Adjacency::AddRemove | Adjacency::Replace => None,
         }
     }
 }

@@ -191,7 +191,7 @@ proptest! {
     ) {
         let matrix = Arc::new(PublicMatrix::new(3, values).expect("short rows"));
         let (label_low, label_high) = if outputs > 1 { (0, 5) } else { (-4, 5) };
-        let map = Map::MatrixProduct {
+        let map = |eigenvalue| Map::MatrixProduct {
             columns: 3,
             outputs,
             target,
@@ -199,13 +199,19 @@ proptest! {
             label_high,
             rows: 4,
             row_norm_square: matrix.row_norm_square(),
-            eigenvalue: matrix.eigenvalue_bound(),
+            eigenvalue,
         };
-        let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
-        let query = SumQuery::of_matrix(shape, matrix.clone()).expect("within its own bounds");
+        let asked = |eigenvalue| {
+            let shape = QueryShape::new(map(eigenvalue), PrivacyUnit::Row, 1000).expect("small");
+            SumQuery::of_matrix(shape, matrix.clone()).expect("within its own bounds")
+        };
+        let (query, of_votes) = (asked(0), asked(matrix.eigenvalue_bound()));
         let relation = |adjacency| Relation { unit: PrivacyUnit::Row, adjacency };
-        prop_assert!(query.shape().sensitivity(&relation(Adjacency::AddRemove)).is_none());
-        prop_assert!(query.shape().sensitivity(&relation(Adjacency::Replace)).is_none());
+        for query in [&query, &of_votes] {
+            prop_assert!(query.shape().sensitivity(&relation(Adjacency::AddRemove)).is_none());
+            prop_assert!(query.shape().sensitivity(&relation(Adjacency::Replace)).is_none());
+        }
+        prop_assert!(of_votes.shape().sensitivity(&relation(Adjacency::Label)).is_none());
         let number = target == ProductTarget::Number;
         let window = if number { TargetWindow::new(centre, half) } else { TargetWindow::BOUNDS };
         let windowed = SumQuery::of_matrix_in(query.shape().clone(), matrix.clone(), window).expect("numbers have one");
@@ -224,12 +230,12 @@ proptest! {
             }
         }
         let voted = |votes: &[i32]| {
-            let mut sum = PartialSum::zero(&query);
-            sum.add_party(&query, &votes[..4 * outputs as usize]);
+            let mut sum = PartialSum::zero(&of_votes);
+            sum.add_party(&of_votes, &votes[..4 * outputs as usize]);
             reveal(sum)
         };
         let (mine, theirs) = (voted(&votes), voted(&votes[votes.len() / 2..]));
-        prop_assert!(distance_square(&mine, &theirs) <= bound(&query, Adjacency::Party));
+        prop_assert!(distance_square(&mine, &theirs) <= bound(&of_votes, Adjacency::Party));
     }
 }
 
