@@ -115,6 +115,7 @@ impl From<SessionError> for Failure {
             SessionError::Ledger(error) => error.into(),
             SessionError::Engine(error @ EngineError(_)) => Self::InputOutput(error.to_string()),
             SessionError::Entropy(error) => Self::InputOutput(error.to_string()),
+            error @ SessionError::PrivateFeatures { .. } => Self::Refused(error.to_string()),
             error @ (SessionError::WrongGrant { .. }
             | SessionError::WrongUnit { .. }
             | SessionError::WrongPlan { .. }

@@ -96,6 +96,14 @@ impl Relation {
             (PrivacyUnit::Row, Adjacency::AddRemove | Adjacency::Party) | (PrivacyUnit::Column { .. }, _) => false,
         }
     }
+
+    /// Whether the number of rows of a table that is read for this claim is public under another promise, too. Under label adjacency
+    /// rows without a usable label are left out, and which those are is public under no other.
+    #[must_use]
+    pub fn reads_public_row_number_of(&self, promised: &Self) -> bool {
+        let leaves_rows_out = self.adjacency == Adjacency::Label && promised.adjacency != Adjacency::Label;
+        self.has_public_row_number() && promised.has_public_row_number() && !leaves_rows_out
+    }
 }
 
 impl fmt::Display for Relation {

@@ -26,6 +26,8 @@ pub struct Session<'a> {
     ledger: &'a mut dyn LedgerStore,
     noise: NoiseSource,
     claimed: Relation,
+    /// All that the ledger promises.
+    promised: Vec<Relation>,
     /// Number of this session in the process: a grant of another one is worth nothing here.
     number: u64,
 }
@@ -71,6 +73,15 @@ pub enum SessionError {
         /// Unit of the claim.
         claimed: PrivacyUnit,
     },
+    /// Features were to be shown, and the ledger promises something that they are private under.
+    #[error(
+        "the features of all rows would be public, and the ledger also promises {promised}, under which they are not; use a ledger \
+         that promises label adjacency alone"
+    )]
+    PrivateFeatures {
+        /// What is promised besides.
+        promised: Relation,
+    },
     /// A planned release is about another unit than the claim: a mistake in a method's code.
     #[error(
         "a release was planned for privacy unit {planned}, and the claim is about {claimed}; plan it with the schema of the rows"
@@ -107,18 +118,22 @@ impl<'a> Session<'a> {
         if engine.unit() != &claimed.unit {
             return Err(SessionError::WrongUnit { read: engine.unit().clone(), claimed: claimed.unit });
         }
-        ledger.account()?.check_promised(&claimed).map_err(LedgerError::from)?;
+        let account = ledger.account()?;
+        account.check_promised(&claimed).map_err(LedgerError::from)?;
+        let promised = account.spent.into_keys().collect();
         static SESSIONS: AtomicU64 = AtomicU64::new(0);
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { engine, ledger, noise, claimed, number })
+        Ok(Self { engine, ledger, noise, claimed, promised, number })
     }
 
-    /// The number of rows, where it is public: see [`Relation::has_public_row_number`].
+    /// The number of rows, where it is public: see [`Relation::has_public_row_number`]. What is public under the claim may be private under
+    /// another promise of the ledger's: it has to be public under all of them.
     ///
     /// `None` under every other relation, and of an engine that does not tell.
     #[must_use]
     pub fn public_row_number(&self) -> Option<u64> {
-        if self.claimed.has_public_row_number() { self.engine.row_number() } else { None }
+        let is_public = self.promised.iter().all(|promised| self.claimed.reads_public_row_number_of(promised));
+        if is_public { self.engine.row_number() } else { None }
     }
 
     /// The features of the rows, where the claim is about labels alone and features are public to the fitter.
@@ -126,10 +141,16 @@ impl<'a> Session<'a> {
     /// `None` under every other adjacency.
     ///
     /// # Errors
-    /// [`SessionError::Engine`] when the rows cannot be reached.
+    /// [`SessionError::PrivateFeatures`] when the ledger promises more than labels, [`SessionError::Engine`] when the rows cannot be
+    /// reached.
     pub fn public_features(&self) -> Result<Option<PublicFeatures>, SessionError> {
         match self.claimed.adjacency {
-            Adjacency::Label => Ok(self.engine.public_features()?),
+            Adjacency::Label => {
+                if let Some(promised) = self.promised.iter().find(|promised| promised.adjacency != Adjacency::Label) {
+                    return Err(SessionError::PrivateFeatures { promised: promised.clone() });
+                }
+                Ok(self.engine.public_features()?)
+            }
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Ok(None),
         }
     }

@@ -17,7 +17,13 @@ impl MemoryLedger {
     /// A ledger that promises one relation, without a limit or with one.
     #[must_use]
     pub fn promising(relation: Relation, budget: Option<Budget>) -> Self {
-        let spent = BTreeMap::from([(relation, MuSquared::ZERO)]);
+        Self::promising_all([relation], budget)
+    }
+
+    /// A ledger that promises several relations.
+    #[must_use]
+    pub fn promising_all(relations: impl IntoIterator<Item = Relation>, budget: Option<Budget>) -> Self {
+        let spent: BTreeMap<_, _> = relations.into_iter().map(|relation| (relation, MuSquared::ZERO)).collect();
         Self { account: Account { budget, spent }, charged: Vec::new() }
     }
 }

@@ -43,7 +43,16 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     let storage =
         Storage::checked(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &storage)?;
-    if let Some(number) = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number() {
+    if schema.privacy().rows.is_none() && schema.relation().has_public_row_number() {
+        let number = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number();
+        let number = number.ok_or_else(|| {
+            Failure::Refused(format!(
+                "{}: this ledger also promises a relation under which the number of rows is private, so that it cannot be counted; \
+                 declare a public round figure with `rows` in the schema, or use a ledger that promises {} alone",
+                ledger.path().display(),
+                schema.relation()
+            ))
+        })?;
         prepared = prepare(&schema.with_rows(number))?;
     }
     let model = fit(&rows, &data_name(&arguments.data), &prepared, &schema, &mut ledger)?;

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{FIT, Folder, json, keys, number};
+use crate::support::{FIT, Folder, SCHEMA, json, keys, number};
 
 const INIT: &str = "ledger init l.ledger --epsilon 2 --delta 1e-6";
 
@@ -58,6 +58,23 @@ fn a_ledger_is_shown_as_json() {
     assert_eq!(entry["purpose"], "fit noisy-gd");
     assert_eq!(entry["data"], "table.csv");
     assert_eq!(entry["schema"], folder.json("model.json")["certificate"]["schema"]);
+}
+
+/// Under `replace` the number of rows is public, under `add-remove` it is not, and the ledger promised both.
+#[test]
+fn rows_are_not_counted_against_another_promise() {
+    let folder = Folder::with_table();
+    folder.write("schema.toml", SCHEMA.replace("add-remove", "replace"));
+    folder.succeed("ledger init l.ledger --epsilon 5 --delta 1e-6 --promise row:replace --promise row:add-remove");
+    let message = folder.refuse(4, &fit_with_ledger());
+    assert!(message.contains("number of rows is private") && message.contains("`rows`"), "{message}");
+    assert!(!folder.exists("model.json") && folder.spent("l.ledger").abs() < 1e-12);
+    folder.write("schema.toml", SCHEMA.replace("add-remove\"", "replace\"\nrows = 200"));
+    folder.succeed(&fit_with_ledger());
+    folder.remove("model.json");
+    folder.write("schema.toml", SCHEMA.replace("add-remove", "replace"));
+    folder.succeed("ledger init own.ledger --epsilon 5 --delta 1e-6 --promise row:replace");
+    folder.succeed(&fit_with_ledger().replace("l.ledger", "own.ledger"));
 }
 
 #[test]

@@ -58,6 +58,28 @@ fn the_number_of_rows_is_told_where_it_is_public() {
     }
 }
 
+/// A row that is absent from a neighbour, or without a label in it, is a row more in the number.
+#[test]
+fn the_number_of_rows_and_features_are_told_only_where_every_promise_makes_them_public() {
+    let engine = Rows(5, PrivacyUnit::Row);
+    let relation = |adjacency| Relation { unit: PrivacyUnit::Row, adjacency };
+    for (claimed, also, tells_number, shows_features) in [
+        (Adjacency::Replace, Adjacency::AddRemove, false, false),
+        (Adjacency::Label, Adjacency::AddRemove, false, false),
+        (Adjacency::Label, Adjacency::Replace, false, false),
+        (Adjacency::Replace, Adjacency::Label, true, false),
+    ] {
+        let mut ledger = MemoryLedger::promising_all([claimed, also].map(relation), None);
+        let session = Session::open(&engine, &mut ledger, relation(claimed)).expect("both are promised");
+        assert_eq!(session.public_row_number().is_some(), tells_number, "{claimed} and {also}");
+        let features = session.public_features();
+        assert_eq!(matches!(features, Ok(Some(_))), shows_features, "{claimed} and {also}");
+        if claimed == Adjacency::Label {
+            assert!(matches!(features, Err(SessionError::PrivateFeatures { promised }) if promised == relation(also)));
+        }
+    }
+}
+
 /// An engine would show its features to anybody; the session does so only where they are public.
 #[test]
 fn features_are_shown_under_label_adjacency_alone() {
