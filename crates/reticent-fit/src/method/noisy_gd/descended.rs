@@ -58,28 +58,25 @@ impl Descended {
         Ok(self)
     }
 
-    /// Keeps what excess hits bear out. With more than two classes intercepts move to what their shares stand for: the whole way as far
-    /// as they still are where the counts put them, and half of it else.
+    /// Keeps what excess hits bear out of all that the descent has changed, intercepts included: where classes are ordered, a change of the
+    /// columns alone raises the first and the last of them in nearly all rows. With more than two classes intercepts move to what their
+    /// shares stand for: the whole way as far as they still are where the counts put them, and half of it else.
     pub(super) fn check_hits(mut self, releases: &mut Releases<'_, '_>) -> Result<Self, FitError> {
-        let (mut change, rows) = (self.change(), self.rows);
         let deviations = self.scaled.deviations();
         let columns = deviations.len();
-        change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = 0.0);
-        let bases = if self.is_started { intercepts(&self.start, columns) } else { self.counts.log_odds(rows) };
+        let bases = if self.is_started { intercepts(&self.start, columns) } else { self.counts.log_odds(self.rows) };
         let mut first = self.start.clone();
-        first.iter_mut().step_by(columns).zip(&bases).for_each(|(intercept, base)| *intercept = *base);
-        let second = first.iter().zip(&change).map(|(first, change)| first + change);
-        let both: Vec<f64> = first.iter().copied().chain(second).collect();
+        set_intercepts(&mut first, &bases, columns);
+        let ends = intercepts(&self.weights, columns);
+        let links = self.links(&intercepts(&self.start, columns), &ends);
+        let ends: Vec<f64> = ends.into_iter().zip(links).map(|(end, link)| end + link).collect();
+        set_intercepts(&mut self.weights, &ends, columns);
+        let change: Vec<f64> = self.weights.iter().zip(&first).map(|(weight, first)| weight - first).collect();
+        let both: Vec<f64> = first.iter().chain(&self.weights).copied().collect();
         let released = releases.sum(releases.count() - 2, &self.encoding, PassWeights::quantise(&both))?;
-        let expected = rows * expected_gain(&first, &change, &deviations);
+        let expected = self.rows * expected_gain(&first, &change, &deviations);
         let kept = kept_of_hits(&released.values(), released.noise_standard_deviation, expected);
         self.shorten(&change, kept);
-
-        let links = self.links(&intercepts(&self.start, columns), &intercepts(&self.weights, columns));
-        for (class, (base, link)) in bases.into_iter().zip(links).enumerate() {
-            let end = self.weights[class * columns] + link;
-            self.weights[class * columns] = base + kept * (end - base);
-        }
         Ok(self)
     }
 
@@ -96,8 +93,7 @@ impl Descended {
         let scaled_by = |factor: f64| -> Vec<f64> {
             let mut weights: Vec<f64> =
                 first.iter().zip(&change).map(|(first, change)| first + factor * change).collect();
-            let intercepts = intercepts_of(factor, &ends, &drawn);
-            weights.iter_mut().step_by(columns).zip(intercepts).for_each(|(weight, intercept)| *weight = intercept);
+            set_intercepts(&mut weights, &intercepts_of(factor, &ends, &drawn), columns);
             weights
         };
         let weight = weight_scale(&drawn);
@@ -141,6 +137,10 @@ impl Descended {
 /// The first of every `columns` weights.
 fn intercepts(weights: &[f64], columns: usize) -> Vec<f64> {
     weights.iter().copied().step_by(columns).collect()
+}
+
+fn set_intercepts(weights: &mut [f64], intercepts: &[f64], columns: usize) {
+    weights.iter_mut().step_by(columns).zip(intercepts).for_each(|(weight, intercept)| *weight = *intercept);
 }
 
 /// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base
