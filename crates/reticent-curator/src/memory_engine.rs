@@ -184,12 +184,14 @@ impl Engine for MemoryEngine {
         let lattice = self.lattice_of(query.encoding()).map_err(lost)?;
         let columns = lattice.encoding.layout().columns();
         let features = lattice.expanded(self.table.labels()).map_err(lost)?;
+        // A table may be longer than it was declared: the search has to end there, too, and the gradient's error is that of its rows.
+        let rows = query.shape().rows_max().max(self.table.rows() as u64);
         let answer = minimise(&Problem {
             rows: Rows { features: &features, columns, labels: self.table.labels() },
             minimum: *query.minimum(),
             centre: query.centre(),
             perturbation,
-            tolerance: query.minimum().tolerance(query.shape().rows_max()),
+            tolerance: query.minimum().tolerance(rows),
             block_rows: self.block_rows,
         });
         Ok(PartialSum::of_minimum(query, answer.map_err(lost)?))

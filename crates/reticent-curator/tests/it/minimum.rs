@@ -43,6 +43,26 @@ fn answer(rows: &[GeneratedRow], query: &MinimumQuery, term: &[i128], block_rows
     reveal(engine.exact_minimum(query, term).expect("in memory"))
 }
 
+/// A longer table than was declared has its minimum all the same: whether the search ends is no matter of the number of rows.
+#[test]
+fn a_longer_table_than_was_declared_has_a_minimum() {
+    let rows: Vec<GeneratedRow> = (0..20_000)
+        .map(|row| GeneratedRow {
+            values: vec![f64::from(row % 11), f64::from(row % 7), f64::from(row % 4)],
+            class: Some(u16::from(row % 3 == 0)),
+        })
+        .collect();
+    let schema = schema();
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::Clip(1.5)));
+    let of = |rows_max| {
+        let map = Map::Minimum(minimum(1.0, 0, UnusableLabel::Skip));
+        let shape = QueryShape::new(map, PrivacyUnit::Row, rows_max).expect("in range");
+        let query = MinimumQuery::new(shape, encoding.clone(), &[0.0; COLUMNS as usize]).expect("columns fit");
+        answer(&rows, &query, &[0; COLUMNS as usize], 256)
+    };
+    assert_eq!(of(10), of(20_000));
+}
+
 fn distance_square(left: &[i128], right: &[i128]) -> u128 {
     left.iter().zip(right).map(|(left, right)| left.abs_diff(*right).pow(2)).sum()
 }

@@ -292,6 +292,33 @@ fn three_classes_are_told_apart_or_get_their_base_rates() {
     }
 }
 
+/// Bands of a number with blurred borders: the class that the columns raise most is the first or the last in nearly every row, and more
+/// budget must not take back more of the fit.
+#[test]
+fn ordered_classes_are_told_apart_with_any_budget() {
+    const CLASSES: u16 = 6;
+    let text = format!(
+        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [0, 1, 2, 3, 4, 5]\n[features]\nx = {{ bounds = [0, 6] }}\n"
+    );
+    let schema = Schema::from_text(&text).expect("legal");
+    let mut table = reticent_curator::table::CodedTable::empty(&schema);
+    for row in 0..30_000u32 {
+        let x = f64::from(row % 5999) / 1000.0;
+        // In half of the rows the band of x, in a quarter each of its neighbours.
+        let moved = x + [0.0, 1.0, 0.0, -1.0][(row / 5999 % 4) as usize];
+        let class = (moved.max(0.0) as u16).min(CLASSES - 1);
+        table.push(&[Cell::Number(x)], Label::Class(class));
+    }
+    let engine = reticent_curator::memory_engine::MemoryEngine::new(table);
+    for epsilon in [1.0, 10.0, 100.0] {
+        let (_, model) = fit(&schema, &engine, &default(), epsilon, 1);
+        for band in 0..CLASSES {
+            let of_band = model.probabilities(&[1.0, f64::from(band) + 0.5])[usize::from(band)];
+            assert!((0.35..0.8).contains(&of_band), "epsilon {epsilon}, band {band}: {of_band}");
+        }
+    }
+}
+
 /// Uneven classes and a rare number: where the score of a class rises is no matter of equal shares.
 #[test]
 fn a_rare_number_that_classes_follow_is_kept() {
