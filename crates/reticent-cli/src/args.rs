@@ -578,7 +578,7 @@ pub(crate) struct WalrMeasureArguments {
     /// Column of the event ids
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: String,
-    /// Label of ids that are not in the table [default: the first class, or the middle of the bounds]
+    /// Label of ids that are not in the table [default: the first class; of numbers, the middle of where they lie]
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true)]
     pub(crate) unmatched: Option<String>,
     /// Privacy loss bound of this answer

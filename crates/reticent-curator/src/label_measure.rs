@@ -263,14 +263,21 @@ pub fn measure(
     Ok(LabelAnswer { text, repeated: false })
 }
 
-/// The label, in code, of rows whose id is not known.
+/// The label, in code, of rows whose id is not known: the first class, or no number, which is read as the middle of the window. The middle of
+/// the bounds may lie far from all labels, and a few rows there would move everything.
 fn unmatched_label(terms: &LabelTerms<'_>) -> Result<CodedLabel, MeasureError> {
     let target = &terms.schema.target().kind;
-    let Some(text) = terms.unmatched else { return Ok(0) };
+    let Some(text) = terms.unmatched else {
+        return Ok(match target {
+            TargetKind::Classes(_) => 0,
+            TargetKind::Bounds { .. } => UNUSABLE_LABEL,
+        });
+    };
     let label = terms.schema.target_reader().label(RawValue::Text(text.as_bytes()));
-    let coded = match label {
-        Label::Class(_) | Label::Value(_) => code_label(target, label),
-        Label::Unusable => UNUSABLE_LABEL,
+    let coded = match (label, target) {
+        (Label::Value(value), TargetKind::Bounds { low, high }) if !(*low..=*high).contains(&value) => UNUSABLE_LABEL,
+        (Label::Class(_) | Label::Value(_), _) => code_label(target, label),
+        (Label::Unusable, _) => UNUSABLE_LABEL,
     };
     if coded == UNUSABLE_LABEL { Err(MeasureError::Unmatched(text.to_owned())) } else { Ok(coded) }
 }

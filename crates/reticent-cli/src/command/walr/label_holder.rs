@@ -2,6 +2,7 @@
 
 use reticent_core::label_query::LabelRelease;
 use reticent_core::ledger::LedgerStore;
+use reticent_core::schema::TargetKind;
 use reticent_curator::label_measure::{self, LabelTerms};
 use reticent_curator::ledger_file::LedgerFile;
 use serde_json::json;
@@ -58,10 +59,16 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
             "Labels were read from {from:.digits$} to {to:.digits$}, where nearly all seem to lie; those beyond count as the border\n"
         )
     });
+    let unmatched = match (&arguments.unmatched, &schema.target().kind) {
+        (Some(label), _) => format!("{label:?}"),
+        (None, TargetKind::Classes(classes)) => format!("{:?}, the first class", classes[0].name),
+        (None, TargetKind::Bounds { .. }) => "the middle of that range".to_owned(),
+    };
+    let unmatched = format!("Ids without a label count as {unmatched}; --unmatched names another label\n");
     let repeated =
         if answer.repeated { "The same question was answered before: the same answer, nothing charged.\n" } else { "" };
     files::print(&format!(
-        "{repeated}{}{read}Release: {}\n\n{}",
+        "{repeated}{}{read}{unmatched}Release: {}\n\n{}",
         privacy_text(&release),
         arguments.out.display(),
         report::account(ledger.path(), &account, arguments.delta)
