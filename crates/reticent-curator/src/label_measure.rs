@@ -275,7 +275,12 @@ fn unmatched_label(terms: &LabelTerms<'_>) -> Result<CodedLabel, MeasureError> {
     };
     let label = terms.schema.target_reader().label(RawValue::Text(text.as_bytes()));
     let coded = match (label, target) {
-        (Label::Value(value), TargetKind::Bounds { low, high }) if !(*low..=*high).contains(&value) => UNUSABLE_LABEL,
+        // A label of a row is cut at the bounds; a label that is named beyond them is a mistake.
+        (Label::Value(_), TargetKind::Bounds { low, high })
+            if !text.trim().parse::<f64>().is_ok_and(|value| (*low..=*high).contains(&value)) =>
+        {
+            UNUSABLE_LABEL
+        }
         (Label::Class(_) | Label::Value(_), _) => code_label(target, label),
         (Label::Unusable, _) => UNUSABLE_LABEL,
     };

@@ -23,6 +23,10 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
         // A noisy figure at an end of its range was beyond it: as perfect as it looks it is not.
         let is_cut = value <= *range.start() || value >= *range.end();
         let note = if is_cut { "noise; cut at the end of its range" } else { "noise" };
+        if let (true, Some(error)) = (value.is_nan(), standard_error) {
+            line!(text, "{name:<9} {:>10}  ± {error:.4} (noise; more rows or budget would tell)", "hidden");
+            continue;
+        }
         let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} ({note})"));
         line!(text, "{name:<9} {value:>10.4}{error}");
     }

@@ -30,6 +30,9 @@ pub(crate) fn schema(schema: &Schema) -> String {
     );
     match schema.privacy().rows {
         Some(rows) => line!(text, "Rows: about {rows}, declared public"),
+        None if schema.relation().has_public_row_number() => {
+            line!(text, "Rows: not declared; public under this adjacency, so a fit counts them");
+        }
         None => line!(text, "Rows: not declared; a fit that needs their number buys it with some of its budget"),
     }
     line!(text, "Fingerprint: {}", schema.fingerprint());

@@ -322,6 +322,23 @@ fn labels_are_clipped_to_the_label_holders_bounds() {
     assert_eq!([of("1e300"), of("-7"), of("inf"), of("NaN"), of("x")], [32767, -32767, 32767, 0, 0]);
 }
 
+/// The middle of the bounds may be far from all labels; what is asked for has to lie within them.
+#[test]
+fn a_number_without_a_label_counts_as_none_unless_one_is_named() {
+    let home = Home::with("unit = \"row\"", "bounds = [0, 10]");
+    let (list, labels) = (home.list("id,q1\na,1\nb,1\n"), home.write("labels.csv", "event,user,clicked\na,u,9\n"));
+    let mut ledger = home.ledger("ledger", 100.0);
+    for (named, expected) in [(None, i16::MIN), (Some("10"), 32_767), (Some("5"), 0)] {
+        let terms = LabelTerms { unmatched: named, ..home.terms(1.0) };
+        let answer = measure(&list, &labels, &terms, &mut ledger, &mut |_| ()).expect("affordable");
+        let release: LabelRelease = serde_json::from_str(&answer.text).expect("a release");
+        assert_eq!(release.unmatched, expected, "{named:?}");
+    }
+    let terms = LabelTerms { unmatched: Some("20"), ..home.terms(1.0) };
+    let refused = measure(&list, &labels, &terms, &mut ledger, &mut |_| ());
+    assert!(matches!(refused, Err(MeasureError::Unmatched(label)) if label == "20"));
+}
+
 #[test]
 fn a_unit_counts_up_to_its_cap_in_the_order_of_the_list() {
     let home = Home::with("unit = { column = \"user\", rows_max = 2 }", "classes = [\"no\", \"yes\"]");

@@ -139,6 +139,9 @@ fn regression(schema: &Schema, released: &Release) -> Evaluation {
     }
 }
 
+/// Error of a share from which on its value is noise alone, and not told: it would nearly always be 0 or 1.
+const HIDDEN: f64 = 0.5;
+
 /// `sum_{i<j} n_i p_j + sum_i n_i p_i / 2` over `N P`, from noisy counts of bucket `i`; ties within a bucket count half.
 fn auc(negative: &[f64], positive: &[f64], noise: f64) -> Figure {
     let negatives = negative.iter().sum::<f64>().max(1.0);
@@ -156,7 +159,8 @@ fn auc(negative: &[f64], positive: &[f64], noise: f64) -> Figure {
     let by_counts =
         |(beats, beaten): &(f64, f64)| ((beats - value) / positives).powi(2) + ((beaten - value) / negatives).powi(2);
     let variance: f64 = shares.iter().map(by_counts).sum();
-    Figure { value, standard_error: Some(noise * variance.sqrt()) }
+    let error = noise * variance.sqrt();
+    Figure { value: if error < HIDDEN { value } else { f64::NAN }, standard_error: Some(error) }
 }
 
 /// Eight buckets from the finer histogram; those whose count is within two standard errors of zero are left out.
@@ -192,6 +196,13 @@ fn probability_at(stretched: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_area_that_noise_hides_is_no_number() {
+        let figure = auc(&[300.0, 100.0], &[1.0, 3.0], 40.0);
+        assert!(figure.value.is_nan() && figure.standard_error > Some(0.5), "{figure:?}");
+        assert!((auc(&[300.0, 100.0], &[1.0, 3.0], 0.01).value - 0.75).abs() < 1e-12);
+    }
 
     #[test]
     fn auc_of_exact_counts_is_the_statistic() {
