@@ -125,7 +125,8 @@ fn predictions_that_do_not_fit_on_the_disk_leave_no_file() {
 fn scratch_files_that_do_not_fit_on_the_disk_cost_nothing() {
     let folder = Folder::with_table();
     let told = folder.refuse(2, &format!("{FIT} --memory 1MiB --scratch scratch"));
-    let least = told.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a ceiling that would do");
+    let least =
+        told.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a ceiling that would do");
     for (rows, disk) in [(20_000, 64), (400_000, 6_500)] {
         let folder = Folder::with_table();
         folder.write("table.csv", Table::of(rows).csv());

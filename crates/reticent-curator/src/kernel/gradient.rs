@@ -39,7 +39,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
-        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1], *const T),
+        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1], Option<*const T>),
     ) {
         let CompactBlock { packed, chosen, .. } = self.block;
         let LatticeBlock { columns, features, steps, labels } = packed;
@@ -73,8 +73,8 @@ impl<T: Coordinate> GradientPass<'_, T> {
             }
             for (first, slopes) in groups().zip(&slopes) {
                 let window = window(features, columns, first, &mut copy);
-                let next = if asks_ahead { first + batch * GROUP } else { first };
-                let ahead = features.as_ptr().wrapping_add(next * columns);
+                let next = features.as_ptr().wrapping_add((first + batch * GROUP) * columns);
+                let ahead = asks_ahead.then_some(next);
                 accumulate(std::array::from_ref(slopes), window, columns, [&mut wide], ahead);
                 match &mut by_column {
                     Some(by_column) => by_column.keep(first, slopes),

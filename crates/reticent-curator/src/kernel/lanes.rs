@@ -137,7 +137,8 @@ const CACHE_LINE: usize = 64;
 /// where they end would cost more.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn ask_for<T>(ahead: *const T, first: usize, lines: usize) {
+fn ask_for<T>(ahead: Option<*const T>, first: usize, lines: usize) {
+    let Some(ahead) = ahead else { return };
     for line in first..first + lines {
         super::instructions::ask_for(ahead.wrapping_add(line * (CACHE_LINE / size_of::<T>())));
     }
@@ -272,7 +273,7 @@ pub(super) mod avx2 {
         window: &[T],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
-        ahead: *const T,
+        ahead: Option<*const T>,
     ) {
         let halves = columns.div_ceil(HALF);
         let mut place = 0;
@@ -300,7 +301,7 @@ pub(super) mod avx2 {
         window: &[T],
         columns: usize,
         totals: &mut [&mut [Chunk<i64>]; C],
-        ahead: *const T,
+        ahead: Option<*const T>,
         place: usize,
     ) {
         // Coordinates 0..4, 8..12 in the first vector, 4..8, 12..16 in the second.
@@ -418,7 +419,7 @@ pub(super) mod avx512 {
         window: &[T],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
-        ahead: *const T,
+        ahead: Option<*const T>,
     ) {
         let chunks = columns.div_ceil(CHUNK);
         let mut place = 0;
@@ -442,7 +443,7 @@ pub(super) mod avx512 {
         window: &[T],
         columns: usize,
         totals: &mut [&mut [Chunk<i64>]; C],
-        ahead: *const T,
+        ahead: Option<*const T>,
         place: usize,
     ) {
         // Interleaving works within 128 bits: coordinates 0..4, 8..12, ... in the first vector, 4..8, 12..16, ... in the second.
