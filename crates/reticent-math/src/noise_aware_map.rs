@@ -999,7 +999,7 @@ mod tests {
     }
 
     /// Effects as large as the prior just allows, under noise that hides most of them: estimates are drawn to zero, but no more than noise calls
-    /// for, and their intervals say so. With one linearisation for all scales the slope was .30, and .80 of the truths were covered.
+    /// for, and their intervals say so.
     #[test]
     fn large_effects_under_noise_are_not_drawn_to_zero_by_small_scales() {
         const ROWS: usize = 1_000;
