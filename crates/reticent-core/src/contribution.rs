@@ -137,7 +137,7 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
             let longest = (ceil_sqrt(u128::from(square)) as i64).max(COUNT_STEP);
             let beyond = COUNT_STEP * i64::from(raised == class) - confidence[0];
             for (total, step) in totals.iter_mut().zip([beyond].into_iter().chain(grows)) {
-                *total += i128::from(step) * i128::from(steps(rise)) / i128::from(longest);
+                *total += i128::from(step * steps(rise) / longest);
             }
         }
         Map::LogLoss { classes } => {

@@ -16,6 +16,7 @@ mod lanes;
 mod marginals;
 mod minimum;
 mod products;
+mod scores;
 mod slopes;
 mod softmax;
 #[cfg(target_arch = "x86_64")]
@@ -44,6 +45,7 @@ pub use marginals::MarginalPlaces;
 use minimum::RowPass;
 pub(crate) use minimum::{ExactWeights, MinimumPass, float_dot};
 use products::ProductPass;
+use scores::ScorePass;
 use softmax::SoftmaxPass;
 pub use softmax::SoftmaxSlopes;
 
@@ -107,6 +109,24 @@ pub fn add_softmax_gradient(
     assert_eq!(weights.weights().len(), totals.len(), "one weight a place");
     let classes = totals.len() / columns;
     instructions.softmax(&SoftmaxPass { classes, slopes, weights, block: *block }, totals);
+}
+
+/// Finds the exact product of each row with the weights of each score, row after row: [`reticent_core::contribution::dot`].
+///
+/// # Panics
+/// When the parts of the block are not of the same rows, weights are not of whole scores, or there is not one place a row and
+/// score.
+pub fn find_score_products(
+    instructions: Instructions,
+    weights: &[i16],
+    block: &CompactBlock<'_>,
+    products: &mut [i32],
+) {
+    block.assert_whole();
+    let columns = block.layout.columns();
+    assert!(weights.len() >= columns && weights.len().is_multiple_of(columns), "one weight a column and score");
+    assert_eq!(products.len(), block.rows() * (weights.len() / columns), "one place a row and score");
+    instructions.scores(&ScorePass { weights, block: *block }, products);
 }
 
 /// Adds the upper triangle of `row rowᵀ` and `label · row` of every row to 64-bit totals, without multipliers.

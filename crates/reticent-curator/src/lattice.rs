@@ -105,12 +105,6 @@ impl ChosenCoordinates<'_> {
             by_column: None,
         }
     }
-
-    /// Their part of the exact products with the weights of all columns, added up over the rows.
-    pub(crate) fn dot(&self, weights: &[i16]) -> i64 {
-        let each = self.columns.iter().zip(self.values);
-        each.map(|(column, value)| i64::from(weights[*column as usize]) * i64::from(*value)).sum()
-    }
 }
 
 /// Lattice rows without the zeros that have no place: private.
@@ -139,6 +133,21 @@ impl<'a, T> CompactBlock<'a, T> {
         assert_eq!(self.chosen.values.len(), self.chosen.columns.len(), "one column a coordinate");
         let is_of_block = |order: &ColumnOrder| order.is_of(self.rows(), self.layout.columns());
         assert!(self.chosen.by_column.is_none_or(is_of_block), "the order of another block");
+    }
+
+    /// Some of its rows.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    pub(crate) fn of_rows(&self, rows: std::ops::Range<usize>) -> Self {
+        let LatticeBlock { columns, features, steps, labels } = self.packed;
+        let packed = LatticeBlock {
+            columns,
+            features: &features[rows.start * columns..rows.end * columns],
+            steps: steps.of_rows(rows.clone()),
+            labels: &labels[rows.clone()],
+        };
+        Self { layout: self.layout, packed, chosen: self.chosen.of_rows(rows) }
     }
 
     /// The same, with its chosen coordinates in a second order.

@@ -2,13 +2,13 @@
 
 use reticent_core::coding::{Coding, SlotKind};
 use reticent_core::compact_row::CompactLayout;
-use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, dot, number_bin, product_label};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, number_bin, product_label};
 use reticent_core::query::{COUNT_STEP, Loss, Map, ProductTarget, SumQuery, outputs};
 use reticent_core::sum::PartialSum;
 
 use crate::kernel::{
     Coordinate, GradientRule, Instructions, MarginalPlaces, SoftmaxSlopes, add_gradient, add_marginals, add_products,
-    add_softmax_gradient, find_largest_slopes,
+    add_softmax_gradient, find_largest_slopes, find_score_products,
 };
 use crate::lattice::{BLOCK_ROWS_MAX, CompactBlock, LatticeBlock, widen};
 
@@ -32,6 +32,9 @@ const ROWS_MAX: u64 = 1 << 36;
 
 /// Coordinates of the rows that are written out together where products are asked of rows with wide blocks.
 const EXPANDED_COORDINATES: usize = 1 << 19;
+
+/// Products of rows and weights that are found together, for questions that look at label and scores alone.
+const PRODUCTS_OF_A_PART: usize = 1 << 13;
 
 /// Columns whose totals the second-level cache holds, with the weights.
 const CACHED_COLUMNS: usize = 1 << 16;
@@ -209,19 +212,19 @@ impl<'a> RunningSum<'a> {
 
     /// What looks at label and scores alone.
     fn add_scored(&mut self, scores: usize, block: &CompactBlock<'_>) {
-        let weights = self.query.weights().weights();
-        let of_scores = || weights.chunks_exact(block.layout.columns()).take(scores);
-        let packed_weights: Vec<_> = of_scores().map(|weights| block.packed_of(weights)).collect();
-        let LatticeBlock { columns, features, steps, labels } = block.packed;
-        let mut dots = vec![0; scores];
-        for (row, label) in labels.iter().enumerate() {
-            let (features, chosen) =
-                (&features[row * columns..(row + 1) * columns], block.chosen.of_rows(row..row + 1));
-            for ((product, packed), all) in dots.iter_mut().zip(&packed_weights).zip(of_scores()) {
-                *product = dot(packed, features) + chosen.dot(all);
+        let query = self.query;
+        let weights = &query.weights().weights()[..scores * block.layout.columns()];
+        let rows_of_part = (PRODUCTS_OF_A_PART / scores).max(1);
+        let (mut products, mut dots) = (Vec::new(), vec![0; scores]);
+        for first in (0..block.rows()).step_by(rows_of_part) {
+            let part = block.of_rows(first..block.rows().min(first + rows_of_part));
+            products.resize(part.rows() * scores, 0);
+            find_score_products(self.instructions, weights, &part, &mut products);
+            let LatticeBlock { steps, labels, .. } = part.packed;
+            for (row, (products, label)) in products.chunks_exact(scores).zip(labels).enumerate() {
+                dots.iter_mut().zip(products).for_each(|(dot, product)| *dot = i64::from(*product));
+                self.sum_mut().add_scored(query, &dots, steps.of_row(row), *label);
             }
-            let query = self.query;
-            self.sum_mut().add_scored(query, &dots, steps.of_row(row), *label);
         }
     }
 
@@ -230,21 +233,14 @@ impl<'a> RunningSum<'a> {
         if block.chosen.per_row == 0 {
             return self.add_products(target, multipliers, &block.packed);
         }
-        let (columns, packed) = (block.layout.columns(), block.packed);
-        let rows = (EXPANDED_COORDINATES / columns).max(1);
+        let columns = block.layout.columns();
+        let rows_of_part = (EXPANDED_COORDINATES / columns).max(1);
         let mut features = Vec::new();
-        for first in (0..block.rows()).step_by(rows) {
-            let rows = first..block.rows().min(first + rows);
-            let part = LatticeBlock {
-                columns: packed.columns,
-                features: &packed.features[rows.start * packed.columns..rows.end * packed.columns],
-                steps: packed.steps.of_rows(rows.clone()),
-                labels: &packed.labels[rows.clone()],
-            };
-            features.resize(rows.len() * columns, 0);
-            CompactBlock { layout: block.layout, packed: part, chosen: block.chosen.of_rows(rows) }
-                .expand(&mut features);
-            self.add_products(target, multipliers, &LatticeBlock { columns, features: &features, ..part });
+        for first in (0..block.rows()).step_by(rows_of_part) {
+            let part = block.of_rows(first..block.rows().min(first + rows_of_part));
+            features.resize(part.rows() * columns, 0);
+            part.expand(&mut features);
+            self.add_products(target, multipliers, &LatticeBlock { columns, features: &features, ..part.packed });
         }
     }
 

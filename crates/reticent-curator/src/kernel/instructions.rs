@@ -13,6 +13,7 @@ use super::lanes::Coordinate;
 use super::marginals::{self, MarginalPass};
 use super::minimum::{self, RowPass};
 use super::products::{self, ProductPass};
+use super::scores::{self, ScorePass};
 use super::softmax::{self, SoftmaxPass};
 #[cfg(target_arch = "x86_64")]
 use super::{tile_products, tile_unit::TileUnit};
@@ -150,6 +151,18 @@ impl Instructions {
             // SAFETY: as in `gradient`.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512(_) => unsafe { softmax::avx512(pass, totals) },
+        }
+    }
+
+    pub(super) fn scores(self, pass: &ScorePass<'_>, products: &mut [i32]) {
+        match self.0 {
+            Set::Portable => scores::portable(pass, products),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { scores::avx2(pass, products) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512(_) => unsafe { scores::avx512(pass, products) },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use reticent_core::coding::Coding;
-use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, class_of, class_scores, largest_slope, score};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, class_of, class_scores, dot, largest_slope, score};
 use reticent_core::encoding::{COARSE_STEPS, Encoding, LatticeRow, NormRule};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::Loss;
@@ -11,7 +11,7 @@ use reticent_core::slope::{bounded_softmax_slopes, slope, softmax_slopes};
 use reticent_core::target_window::TargetWindow;
 use reticent_curator::kernel::{
     ColumnOrder, Coordinate, FLUSH_ROWS, GradientRule, Instructions, SoftmaxSlopes, add_gradient, add_products,
-    add_softmax_gradient, find_largest_slopes,
+    add_softmax_gradient, find_largest_slopes, find_score_products,
 };
 use reticent_curator::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
 
@@ -278,6 +278,22 @@ proptest! {
                 add_softmax_gradient(instructions, slopes, &weights, &rows.block(), &mut found);
                 prop_assert_eq!(&found, &expected, "{} {:?}", instructions.name(), slopes);
             }
+        }
+    }
+
+    #[test]
+    fn score_products_are_those_of_the_scalar_reference(rows in (1usize..7).prop_flat_map(rows)) {
+        let weights = PassWeights::quantise(&rows.weights);
+        let of_score = || weights.weights().chunks_exact(rows.columns());
+        let mut expected: Vec<i64> = Vec::new();
+        for (row, _) in rows.each() {
+            expected.extend(of_score().map(|weights| dot(weights, row.features)));
+        }
+        for instructions in Instructions::available() {
+            let mut found = vec![0; expected.len()];
+            find_score_products(instructions, weights.weights(), &rows.block(), &mut found);
+            let found: Vec<i64> = found.into_iter().map(i64::from).collect();
+            prop_assert_eq!(&found, &expected, "{}", instructions.name());
         }
     }
 
