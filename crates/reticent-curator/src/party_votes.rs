@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::engine::{Engine, EngineError};
+use reticent_core::largest_place::largest_place;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, SumQuery, VOTE_STEPS, VoteRule};
 use reticent_core::sum::PartialSum;
@@ -186,14 +187,14 @@ impl PartyVotes {
             for (row, votes) in votes.chunks_exact(self.outputs).enumerate() {
                 let class = match votes {
                     [of_last] => usize::from(2 * i32::from(*of_last) > VOTE_STEPS),
-                    of_classes => first_largest(of_classes),
+                    of_classes => largest_place(of_classes),
                 };
                 preferred[row * classes + class] += 1;
             }
         }
         let mut labels = vec![0.0; self.rows * self.outputs];
         for (labels, preferred) in labels.chunks_exact_mut(self.outputs).zip(preferred.chunks_exact(classes)) {
-            let class = first_largest(preferred);
+            let class = largest_place(preferred);
             match labels {
                 [of_last] => *of_last = class as f64,
                 of_classes => of_classes[class] = 1.0,
@@ -201,16 +202,6 @@ impl PartyVotes {
         }
         labels
     }
-}
-
-fn first_largest<T: PartialOrd>(values: &[T]) -> usize {
-    let mut best = 0;
-    for (place, value) in values.iter().enumerate() {
-        if *value > values[best] {
-            best = place;
-        }
-    }
-    best
 }
 
 /// Rows of the matrix as features of norm at most 1.

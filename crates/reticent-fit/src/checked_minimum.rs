@@ -104,6 +104,6 @@ pub(crate) fn rows_changed(method: &'static str, request: &FitRequest<'_>) -> Re
     match relation.adjacency {
         Adjacency::AddRemove | Adjacency::Label => Ok(unit_rows),
         Adjacency::Replace => Ok(2 * unit_rows),
-        Adjacency::Party => Err(PlanError::Adjacency { method, relation: relation.clone() }),
+        Adjacency::Party => Err(PlanError::adjacency(method, relation, |other| other.adjacency != Adjacency::Party)),
     }
 }

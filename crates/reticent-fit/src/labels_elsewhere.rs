@@ -22,7 +22,7 @@ use crate::certificate::{Certificate, LedgerReference};
 use crate::method::{start_weights, walr};
 use crate::model::Model;
 use crate::options::Options;
-use crate::plan::{Plan, PlanError, PrivacyClaim, public_of_schema};
+use crate::plan::{Plan, PlanError, PrivacyClaim, no_sensitivity, public_of_schema};
 use crate::prepared_fit::{FitError, Fitted};
 
 /// Weights that cannot be made, or a release that no model can be made of.
@@ -73,9 +73,8 @@ pub fn weights(
     let model = walr::response_model(schema);
     let map = walr::product_map(model, columns);
     let shape = QueryShape::of_schema(map, schema).map_err(PlanError::from)?;
-    let sensitivity = shape
-        .sensitivity(&claim.relation)
-        .ok_or_else(|| PlanError::Adjacency { method: walr::NAME, relation: claim.relation.clone() })?;
+    let sensitivity =
+        shape.sensitivity(&claim.relation).ok_or_else(|| no_sensitivity(walr::NAME, &shape, &claim.relation))?;
     let scale = NoiseScale::smallest_within(sensitivity, claim.mu_squared)
         .ok_or(PlanError::TooSmall { mu: claim.mu, releases: 1 })?;
     Ok(walr::public_matrix(features, model, &settings, scale.get() as f64)?)

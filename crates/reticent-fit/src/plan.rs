@@ -89,13 +89,16 @@ pub enum PlanError {
     },
     /// The method has no finite sensitivity under the adjacency.
     #[error(
-        "{method} has no finite sensitivity under {relation}; it needs another adjacency in the schema, or another method"
+        "{method} has no finite sensitivity under {relation}; it needs {} in the schema, or another method",
+        named(.possible)
     )]
     Adjacency {
         /// The method.
         method: &'static str,
         /// Relation of the schema.
         relation: Relation,
+        /// Adjacencies under which it has one.
+        possible: Vec<Adjacency>,
     },
     /// The budget is too small for any noise scale that the samplers support.
     #[error(
@@ -126,6 +129,23 @@ pub enum PlanError {
     Init(String),
 }
 
+impl PlanError {
+    /// The method has no sensitivity under the relation; `has` says under which it has one.
+    pub(crate) fn adjacency(method: &'static str, relation: &Relation, has: impl Fn(&Relation) -> bool) -> Self {
+        let under = |adjacency: &Adjacency| has(&Relation { unit: relation.unit.clone(), adjacency: *adjacency });
+        let possible = Adjacency::ALL.into_iter().filter(under).collect();
+        Self::Adjacency { method, relation: relation.clone(), possible }
+    }
+}
+
+fn named(possible: &[Adjacency]) -> String {
+    if possible.is_empty() {
+        return "another adjacency".to_owned();
+    }
+    let names: Vec<String> = possible.iter().map(|adjacency| format!("adjacency = \"{adjacency}\"")).collect();
+    names.join(" or ")
+}
+
 /// Plans `times` answers of one shape within a share of the budget, with the least noise that it allows.
 ///
 /// # Errors
@@ -138,12 +158,16 @@ pub(crate) fn plan_release(
     share: MuSquared,
     relation: &Relation,
 ) -> Result<PlannedRelease, PlanError> {
-    let sensitivity =
-        shape.sensitivity(relation).ok_or_else(|| PlanError::Adjacency { method, relation: relation.clone() })?;
+    let sensitivity = shape.sensitivity(relation).ok_or_else(|| no_sensitivity(method, &shape, relation))?;
     let noise_scale = NoiseScale::smallest_within(sensitivity, share.share_down(times))
         .ok_or(PlanError::TooSmall { mu: share.mu_up(), releases: times.get() })?;
     let noise = NoiseDistribution::RoundedGaussian;
     Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: times.get() })
+}
+
+/// Why a query that has no finite sensitivity under a relation cannot be planned.
+pub(crate) fn no_sensitivity(method: &'static str, shape: &QueryShape, relation: &Relation) -> PlanError {
+    PlanError::adjacency(method, relation, |relation| shape.sensitivity(relation).is_some())
 }
 
 /// Plans one answer with discrete Laplace noise, `epsilon`-DP with delta 0 under the relation.
@@ -157,8 +181,9 @@ pub(crate) fn plan_pure_release(
     epsilon: Epsilon,
     relation: &Relation,
 ) -> Result<PlannedRelease, PlanError> {
+    let has = |relation: &Relation| shape.l1_sensitivity(relation).is_some();
     let sensitivity =
-        shape.l1_sensitivity(relation).ok_or_else(|| PlanError::Adjacency { method, relation: relation.clone() })?;
+        shape.l1_sensitivity(relation).ok_or_else(|| PlanError::adjacency(method, relation, has))?;
     let noise_scale =
         sensitivity.smallest_scale_within(epsilon).ok_or(PlanError::TooSmall { mu: epsilon.get(), releases: 1 })?;
     let noise = NoiseDistribution::DiscreteLaplace;

@@ -91,13 +91,16 @@ fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
     let probabilities = local::vote(&question.schema, &question.auxiliary, labelled).map_err(|error| {
         Failure::Data(format!("{}: no classifier can be trained on these rows: {error}", arguments.data.display()))
     })?;
+    let as_read = format!("{}.csv", arguments.party);
+    let is_named_as_read = arguments.out.file_name().is_some_and(|name| name == as_read.as_str());
     let form = if arguments.probabilities { VoteForm::Probabilities } else { VoteForm::Class };
     out.write_and_finish(&question.ballot.write(&arguments.party, form, &probabilities))?;
     files::print(&format!(
-        "Votes of {} on {} rows: {}\nNOT private by themselves: give them to the combiner that was agreed on, and to nobody else.\n",
+        "Votes of {} on {} rows: {}\nNOT private by themselves: give them to the combiner that was agreed on, and to nobody else{}.\n",
         arguments.party,
         question.ballot.rows(),
-        arguments.out.display()
+        arguments.out.display(),
+        if is_named_as_read { String::new() } else { format!(", who needs the file as {as_read}") },
     ))
 }
 

@@ -206,7 +206,8 @@ fn what_cannot_be_combined_is_refused_by_name() {
             }
         };
         let relation = Relation { unit: other.privacy().unit.clone(), adjacency: Adjacency::AddRemove };
-        let expected = PlanError::Adjacency { method: combiner.name(), relation }.to_string();
+        let possible = vec![Adjacency::Party];
+        let expected = PlanError::Adjacency { method: combiner.name(), relation, possible }.to_string();
         assert_eq!(refused(&other, &Options::default()), expected);
         assert!(refused(&world.schema, &Options::default().with("radius", 1)).contains("has no option --radius"));
         if combiner != Combiner::NoisyStatistic {

@@ -364,6 +364,7 @@ fn adjacencies_under_which_features_are_private_are_refused() {
         let schema = super::table::schema(&format!("unit = \"row\"\nadjacency = \"{adjacency}\""));
         let error = Asked::of("walr").prepare(&schema, &claim(schema.relation(), 1.0)).err().expect("no finite bound");
         assert!(matches!(error, PlanError::Adjacency { .. }), "{error}");
+        assert!(error.to_string().contains("it needs adjacency = \"label\" in the schema, or"), "{error}");
     }
 }
 
