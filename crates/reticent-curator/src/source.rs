@@ -121,7 +121,8 @@ impl TableSource {
         with_ids: bool,
     ) -> Result<Self, SourceError> {
         let id_slot = with_ids.then(|| wanted.len() - 1);
-        let (table, bytes_total) = match compression::open(path)? {
+        let is_header = schema.table().header && schema.table().format == TextFormat::Delimited;
+        let (table, bytes_total) = match compression::open(path, is_header)? {
             (Opened::Text(stream), bytes_total) if schema.table().format == TextFormat::Libsvm => (
                 Table::Libsvm(Box::new(LibsvmTable::new(path, stream, &wanted, needed_features(schema, need).len())?)),
                 bytes_total,
@@ -261,7 +262,7 @@ pub(crate) enum UnboundTable {
 
 impl UnboundTable {
     pub(crate) fn open(path: &Path) -> Result<Self, SourceError> {
-        Ok(match compression::open(path)? {
+        Ok(match compression::open(path, true)? {
             (Opened::Text(stream), _) => Self::Csv(Box::new(stream)),
             (Opened::Parquet(file), bytes_total) => {
                 Self::Parquet(Box::new(ParquetTable::new(path, file, bytes_total)?))

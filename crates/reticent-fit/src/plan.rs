@@ -182,8 +182,7 @@ pub(crate) fn plan_pure_release(
     relation: &Relation,
 ) -> Result<PlannedRelease, PlanError> {
     let has = |relation: &Relation| shape.l1_sensitivity(relation).is_some();
-    let sensitivity =
-        shape.l1_sensitivity(relation).ok_or_else(|| PlanError::adjacency(method, relation, has))?;
+    let sensitivity = shape.l1_sensitivity(relation).ok_or_else(|| PlanError::adjacency(method, relation, has))?;
     let noise_scale =
         sensitivity.smallest_scale_within(epsilon).ok_or(PlanError::TooSmall { mu: epsilon.get(), releases: 1 })?;
     let noise = NoiseDistribution::DiscreteLaplace;

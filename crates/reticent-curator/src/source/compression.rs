@@ -1,4 +1,7 @@
-//! What kind of file this is, by its first bytes, and the stream of bytes inside it.
+//! What kind of file this is, by its first line, and the stream of bytes inside it.
+//!
+//! Only the first line decides, which is a header; where a table has none and that line is a row, only bytes with which no text
+//! begins decide: what is said about a file must not depend on its rows.
 //!
 //! The name is not trusted: `adult.csv` may be gzip. Decompression is streamed, so a small file that unpacks to
 //! terabytes costs time and not memory.
@@ -19,8 +22,9 @@ pub(crate) enum Opened {
     Parquet(File),
 }
 
-/// Opens a file and finds out its kind. Also returns its size in bytes, 0 for a pipe.
-pub(crate) fn open(path: &Path) -> Result<(Opened, u64), SourceError> {
+/// Opens a file and finds out its kind. Also returns its size in bytes, 0 for a pipe. `is_header`: whether the first line of a text is
+/// one.
+pub(crate) fn open(path: &Path, is_header: bool) -> Result<(Opened, u64), SourceError> {
     let failed = |source: io::Error| {
         let path = path.to_owned();
         if source.kind() == ErrorKind::NotFound {
@@ -37,20 +41,20 @@ pub(crate) fn open(path: &Path) -> Result<(Opened, u64), SourceError> {
     let bytes_total = metadata.len();
     let mut first = Vec::with_capacity(FIRST_BYTES);
     Read::by_ref(&mut file).take(FIRST_BYTES as u64).read_to_end(&mut first).map_err(failed)?;
-    if first.starts_with(b"PAR1") || first.starts_with(b"PARE") {
-        if let Some(file) = parquet_file(file.try_clone().map_err(failed)?, &first, path)? {
-            return Ok((Opened::Parquet(file), bytes_total));
-        }
-        file.seek(SeekFrom::Start(first.len() as u64)).map_err(failed)?;
+    let beginning = Beginning::of(&first, is_header);
+    if beginning.is_of_letters(b"PAR1") || beginning.is_of_letters(b"PARE") {
+        refuse_partial_parquet(&file, &first, path)?;
+        return Ok((Opened::Parquet(file), bytes_total));
     }
-    refuse_other_kinds(&first, path)?;
+    refuse_other_kinds(beginning, path)?;
     let packing = Packing::of(&first);
     let bytes_read = Arc::new(AtomicU64::new(0));
     let raw = CountingReader { inner: Cursor::new(first).chain(file), bytes_read: Arc::clone(&bytes_read) };
     let mut stream = ByteStream::new(path.to_owned(), packing, raw, bytes_read)?;
     if packing.is_some() {
         let inside = stream.peek(FIRST_BYTES)?;
-        refuse_other_kinds(inside, path)?;
+        let beginning = Beginning::of(inside, is_header);
+        refuse_other_kinds(beginning, path)?;
         if Packing::of(inside).is_some() {
             return Err(SourceError::Unsupported {
                 path: path.to_owned(),
@@ -58,7 +62,7 @@ pub(crate) fn open(path: &Path) -> Result<(Opened, u64), SourceError> {
                 remedy: "decompress it once",
             });
         }
-        if inside.starts_with(b"PAR1") && !looks_like_text(inside) {
+        if beginning.is_of_letters(b"PAR1") {
             return Err(SourceError::Unsupported {
                 path: path.to_owned(),
                 found: "a compressed Parquet file",
@@ -224,17 +228,16 @@ impl<R: Read> Read for CountingReader<R> {
     }
 }
 
-/// The Parquet file, or nothing when this is a text that happens to begin with the same four letters.
-fn parquet_file(mut file: File, first: &[u8], path: &Path) -> Result<Option<File>, SourceError> {
+/// Refuses a file that begins as Parquet and does not end so.
+fn refuse_partial_parquet(mut file: &File, first: &[u8], path: &Path) -> Result<(), SourceError> {
     let failed = |source| SourceError::Io { path: path.to_owned(), source };
     let mut last = [0; 4];
-    let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
-    if size >= 12 {
+    if file.seek(SeekFrom::End(0)).map_err(failed)? >= 12 {
         file.seek(SeekFrom::End(-4)).map_err(failed)?;
         file.read_exact(&mut last).map_err(failed)?;
     }
-    if first.starts_with(b"PAR1") && &last == b"PAR1" {
-        return Ok(Some(file));
+    if !first.starts_with(&last) {
+        return Err(SourceError::Truncated { path: path.to_owned(), format: "Parquet" });
     }
     if &last == b"PARE" {
         return Err(SourceError::Unsupported {
@@ -243,43 +246,62 @@ fn parquet_file(mut file: File, first: &[u8], path: &Path) -> Result<Option<File
             remedy: "write it anew without encryption, in a place where that is safe",
         });
     }
-    if looks_like_text(first) {
-        return Ok(None);
+    Ok(())
+}
+
+/// The first line of a file, or as much of it as was read.
+#[derive(Clone, Copy)]
+struct Beginning<'a> {
+    line: &'a [u8],
+    is_header: bool,
+}
+
+impl<'a> Beginning<'a> {
+    fn of(first: &'a [u8], is_header: bool) -> Self {
+        let length = first.iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(first.len());
+        Self { line: &first[..length], is_header }
     }
-    Err(SourceError::Truncated { path: path.to_owned(), format: "Parquet" })
+
+    /// Whether these are the letters of a format and no text: no format that is told by letters goes on in text. Some go on with what a
+    /// text would read as a line end, and no table has a header of these letters alone.
+    fn is_of_letters(self, letters: &[u8]) -> bool {
+        let is_control = |byte: &u8| *byte < b' ' && *byte != b'\t';
+        match self.line.strip_prefix(letters) {
+            Some([]) => self.is_header,
+            Some(rest) => rest.iter().any(is_control),
+            None => false,
+        }
+    }
 }
 
-/// Whether what follows a format's four letters could be text: no format that is told by letters goes on in text.
-fn looks_like_text(first: &[u8]) -> bool {
-    first.len() > 4 && first.iter().take(64).all(|byte| *byte >= b' ' || b"\t\r\n".contains(byte))
-}
-
-fn refuse_other_kinds(first: &[u8], path: &Path) -> Result<(), SourceError> {
+fn refuse_other_kinds(beginning: Beginning<'_>, path: &Path) -> Result<(), SourceError> {
     let zip_or_office = "unpack it, or save the sheet as CSV";
     let save_as_csv = "save the table as CSV or Parquet";
     let decompress = "decompress it, or use gzip, xz or zstd";
     let save_as_utf8 = "save it as UTF-8";
-    let kinds: [(&[u8], &str, &str); 13] = [
+    // Each with a byte that no text begins with.
+    let kinds: [(&[u8], &str, &str); 12] = [
         (b"PK\x03\x04", "a zip archive or an office document", zip_or_office),
         (b"PK\x05\x06", "an empty zip archive", zip_or_office),
         (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "an old office document", save_as_csv),
-        (b"BZh91AY&SY", "a bzip2 file", decompress),
         (b"\x04\x22\x4D\x18", "an lz4 file", decompress),
         (b"7z\xBC\xAF\x27\x1C", "a 7z archive", decompress),
         (b"Rar!\x1A\x07", "a rar archive", decompress),
         (b"ARROW1\0\0", "an Arrow file", save_as_csv),
-        (b"\x89HDF\r\n\x1A\n", "an HDF5 file", save_as_csv),
+        (b"\x89HDF", "an HDF5 file", save_as_csv),
         (b"SQLite format 3\0", "an SQLite database", save_as_csv),
         (b"Obj\x01", "an Avro file", save_as_csv),
         (b"\xFF\xFE", "text in UTF-16", save_as_utf8),
         (b"\xFE\xFF", "text in UTF-16", save_as_utf8),
     ];
-    let mut found =
-        kinds.iter().find(|(magic, ..)| first.starts_with(magic)).map(|(_, found, remedy)| (*found, *remedy));
-    if first.starts_with(b"ORC") && !looks_like_text(first) {
-        found = Some(("an ORC file", save_as_csv));
-    }
-    if first.get(257..262) == Some(b"ustar") {
+    let letters: [(&[u8], &str, &str); 2] =
+        [(b"BZh91AY&SY", "a bzip2 file", decompress), (b"ORC", "an ORC file", save_as_csv)];
+    let line = beginning.line;
+    let found = kinds.iter().find(|(magic, ..)| line.starts_with(magic));
+    let found = found.or_else(|| letters.iter().find(|(letters, ..)| beginning.is_of_letters(letters)));
+    let mut found = found.map(|(_, found, remedy)| (*found, *remedy));
+    // The name of the first file in it is filled up with zeros.
+    if line.get(257..262) == Some(b"ustar") && line.contains(&0) {
         found = Some(("a tar archive", "unpack it"));
     }
     found.map_or(Ok(()), |(found, remedy)| Err(SourceError::Unsupported { path: path.to_owned(), found, remedy }))

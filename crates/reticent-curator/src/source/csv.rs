@@ -8,14 +8,14 @@
 //!
 //! A field starts a quotation with `"` and holds a `"` as `""`; a record ends at CR, LF or CRLF outside quotes. Blank
 //! lines are not rows. The table is the sequence of records that this grammar finds: a quote that is never closed is
-//! the writer's mistake, and makes one long field of all that follows.
+//! the writer's mistake, and makes one long field of all that follows. A header is one line, whose quotes are closed.
 
 use std::path::{Path, PathBuf};
 
 use csv_core::ReadRecordResult;
 use reticent_core::record::RawValue;
 
-use super::compression::ByteStream;
+use super::compression::{BYTE_ORDER_MARK, ByteStream};
 use super::record_blocks::RecordCutter;
 use super::{RawRow, SourceError};
 
@@ -70,7 +70,12 @@ impl CsvTable {
     /// The names in the first line, trimmed; none when the file is empty.
     pub(crate) fn read_header(&mut self) -> Result<Option<Vec<String>>, SourceError> {
         self.has_header = true;
-        if !self.record.read(&mut self.tokenizer, &mut self.stream, HEADER_COLUMNS_MAX)? {
+        let mut line = FirstLine { stream: &mut self.stream, is_begun: false, is_ended: false, is_passed: false };
+        let is_found = self.record.read(&mut self.tokenizer, &mut line, HEADER_COLUMNS_MAX)?;
+        if line.is_passed {
+            return Err(SourceError::HeaderNotClosed { path: self.path.clone() });
+        }
+        if !is_found {
             return Ok(None);
         }
         if self.record.is_cut {
@@ -111,6 +116,46 @@ impl CsvTable {
         }
         progress(self.stream.bytes_read());
         Ok(())
+    }
+}
+
+/// The first line that is not blank, and nothing behind its line end: what follows is a row, and no quotation of a header may reach
+/// into it.
+struct FirstLine<'a> {
+    stream: &'a mut ByteStream,
+    /// Whether a byte of the line was read, and its end.
+    is_begun: bool,
+    is_ended: bool,
+    /// Whether more was asked for.
+    is_passed: bool,
+}
+
+impl TextInput for FirstLine<'_> {
+    fn fill(&mut self) -> Result<&[u8], SourceError> {
+        if self.is_ended {
+            self.is_passed = true;
+            return Ok(&[]);
+        }
+        let bytes = self.stream.fill()?;
+        let is_end = |byte: &u8| b"\r\n".contains(byte);
+        let blank = match self.is_begun {
+            true => 0,
+            false => {
+                bytes.iter().position(|byte| !is_end(byte) && !BYTE_ORDER_MARK.contains(byte)).unwrap_or(bytes.len())
+            }
+        };
+        self.is_begun |= blank < bytes.len();
+        match bytes[blank..].iter().position(is_end) {
+            Some(length) => {
+                self.is_ended = true;
+                Ok(&bytes[..=blank + length])
+            }
+            None => Ok(bytes),
+        }
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.stream.consume(bytes);
     }
 }
 

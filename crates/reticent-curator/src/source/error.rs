@@ -63,6 +63,16 @@ pub enum SourceError {
         /// What was read.
         path: PathBuf,
     },
+    /// A quotation of the first line goes on in the next, which may be a row: nothing of it is quoted or counted.
+    #[error(
+        "a quote in the first line of {} is not closed there, and a header is one line; close it, or write the file anew with \
+         names that hold no line break",
+        path.display()
+    )]
+    HeaderNotClosed {
+        /// What was read.
+        path: PathBuf,
+    },
     /// None of the wanted columns is in the first line, which may be a row: it is not quoted.
     #[error(
         "none of the schema's columns is in the first line of {}; {}",
@@ -249,6 +259,7 @@ impl SourceError {
             Self::Empty { .. }
             | Self::RowsWithoutLists { .. }
             | Self::HeaderTooLong { .. }
+            | Self::HeaderNotClosed { .. }
             | Self::NotTheHeader { .. }
             | Self::MissingColumn { .. }
             | Self::DuplicateColumn { .. }

@@ -152,7 +152,7 @@ fn listing(most: u32) -> Schema {
 fn a_parquet_table_has_no_lists() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("table.parquet");
-    fs::write(&path, "PAR1 and so on PAR1").expect("written");
+    fs::write(&path, "PAR1\u{15} and so on PAR1").expect("written");
     let error = TableSource::open(&path, &listing(2), Need::Features).err().expect("has no lists").to_string();
     assert!(error.contains("is a Parquet file") && error.contains("nonzeros_max = 0"), "{error}");
 }

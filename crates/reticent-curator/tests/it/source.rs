@@ -582,7 +582,7 @@ fn other_kinds_of_files_are_named() {
     for (bytes, name) in [
         (b"PK\x03\x04rest".to_vec(), "zip"),
         (b"ORC\n\x0a\x03\x00\x01".to_vec(), "ORC"),
-        (b"BZh91AY&SYrest".to_vec(), "bzip2"),
+        (b"BZh91AY&SY\x8f\x1d\0\0rest".to_vec(), "bzip2"),
         (b"SQLite format 3\0rest".to_vec(), "SQLite"),
         (b"\xFF\xFEa\0g\0e\0".to_vec(), "UTF-16"),
         (gzip(&[vec![0; 257], b"ustar  ".to_vec(), vec![0; 300]].concat()), "tar"),
@@ -600,8 +600,51 @@ fn other_kinds_of_files_are_named() {
 fn a_text_that_begins_like_another_format_is_a_text() {
     let files = Files::new();
     let headerless = schema("header = false\ncolumns = [\"id\", \"age\", \"job\", \"income\"]");
-    for id in ["PAR1", "PARE", "ORC", "ORCHARD"] {
+    for id in ["PAR1", "PARE", "ORC", "ORCHARD", "BZh91AY&SY"] {
         let path = files.write("table", format!("{id},20,clerk,low\n"));
         assert_eq!(read(&path, &headerless), ["20 #1 =0"], "{id}");
     }
+}
+
+/// What is said of a file must not depend on a row: neither on its bytes, nor on whether it is there.
+#[test]
+fn rows_do_not_decide_what_kind_of_file_it_is() {
+    let files = Files::new();
+    for header in ["age,job,income,PAR1", "PAR1,age,job,income"] {
+        for row in ["20,clerk,low,PAR1", "20,clerk,low,PARE", "20,clerk,low,\u{1}", "20,clerk,low,ustar"] {
+            let row = format!("{row},{}", "x".repeat(300));
+            let rows = if header.starts_with("PAR1") { format!("1,{row}") } else { row };
+            assert_eq!(
+                read(&files.write("table", format!("{header}\n{rows}\n{rows}")), &schema("")).len(),
+                2,
+                "{rows}"
+            );
+        }
+    }
+    // Letters of tar where tar has them.
+    for place in 200..260 {
+        let table = format!("age,job,income\n20,clerk,low,{}ustar\n", "x".repeat(place));
+        assert_eq!(read(&files.write("table", table), &schema("")), ["20 #1 =0"], "{place}");
+    }
+}
+
+#[test]
+fn a_header_whose_quotes_are_not_closed_is_refused_and_nothing_behind_it_is_looked_at() {
+    let files = Files::new();
+    let broken = |text: &str| refused(&files.write("table.csv", text), &schema("")).to_string();
+    let header = "\u{feff}\r\nage,job,\"income";
+    let message = broken(&format!("{header}\n20,SECRET,low\n30,SECRET,high\n"));
+    assert!(message.contains("is not closed"), "{message}");
+    let long = "SECRET,".repeat(3 << 20);
+    for rows in ["", "\n", "\r\n20,\"SECRET\",low\n", "\n20,SECRET,low\"\n", "\n\"\",SECRET,job,age,income\n", &long] {
+        let end = if rows.starts_with("SECRET") { "\n" } else { "" };
+        let rows = format!("{header}{end}{rows}");
+        // Without a line end the header is all there is, and its last name ends with the file.
+        if rows != header {
+            assert_eq!(broken(&rows), message);
+        }
+    }
+    // A closed one may hold anything but a line end.
+    let table = "\n\r\n\"age\",\"a \"\"job\"\", or none\",job,income\r\n20,,clerk,low\r\n";
+    assert_eq!(read(&files.write("table.csv", table), &schema("")), ["20 #1 =0"]);
 }
