@@ -13,7 +13,8 @@ use thiserror::Error;
 
 use crate::account::gdp;
 use crate::account::pure::{self, PureLoss};
-use crate::adjacency::Relation;
+use crate::adjacency::{Adjacency, Relation};
+use crate::label_use::LabelUse;
 use crate::query::QueryShape;
 use crate::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
@@ -101,6 +102,9 @@ pub struct Request {
     pub data: String,
     /// Fingerprint of the schema that bounds the rows.
     pub schema: String,
+    /// The labels that it is about; entries of a ledger that were written before this was kept have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelUse>,
     /// Everything that will be released.
     pub releases: Vec<PlannedRelease>,
 }
@@ -120,9 +124,18 @@ pub struct Account {
     pub budget: Option<Budget>,
     /// Spent so far in every promised relation.
     pub spent: BTreeMap<Relation, MuSquared>,
+    /// The labels that requests were about, each once; what nobody asks for where labels are not promised need not be there.
+    pub labels: Vec<LabelUse>,
 }
 
 impl Account {
+    /// An account that promises these relations, of which nothing is spent.
+    #[must_use]
+    pub fn promising(relations: impl IntoIterator<Item = Relation>, budget: Option<Budget>) -> Self {
+        let spent = relations.into_iter().map(|relation| (relation, MuSquared::ZERO)).collect();
+        Self { budget, spent, labels: Vec::new() }
+    }
+
     /// Checks that the owner promises a relation.
     ///
     /// # Errors
@@ -144,7 +157,29 @@ impl Account {
             let spent = self.spent.entry(relation).or_insert(MuSquared::ZERO);
             *spent = spent.checked_add(price).expect("admitted sums fit");
         }
+        self.labels.extend(request.labels.clone().filter(|labels| !self.labels.contains(labels)));
         Ok(())
+    }
+
+    /// Checks that a request is about the labels that earlier ones were about, where the owner promises to protect labels: see
+    /// [`crate::label_use`].
+    ///
+    /// # Errors
+    /// [`Refusal::OtherColumn`], [`Refusal::OtherLabels`].
+    pub fn check_labels(&self, request: &Request) -> Result<(), Refusal> {
+        let is_of_labels = |relation: &Relation| relation.adjacency == Adjacency::Label;
+        let Some(labels) = request.labels.as_ref().filter(|_| self.spent.keys().any(is_of_labels)) else {
+            return Ok(());
+        };
+        match self.labels.iter().find(|earlier| !earlier.agrees_with(labels)) {
+            None => Ok(()),
+            Some(earlier) if earlier.column == labels.column => {
+                Err(Refusal::OtherLabels { column: labels.column.clone() })
+            }
+            Some(earlier) => {
+                Err(Refusal::OtherColumn { earlier: earlier.column.clone(), column: labels.column.clone() })
+            }
+        }
     }
 
     /// Decides on a request: the prices in every promised relation, or why not. Does not change the account.
@@ -152,6 +187,7 @@ impl Account {
     /// # Errors
     /// [`Refusal`], a function of the public history alone.
     pub fn admit(&self, request: &Request) -> Result<BTreeMap<Relation, MuSquared>, Refusal> {
+        self.check_labels(request)?;
         let mut prices = BTreeMap::new();
         for (relation, spent) in &self.spent {
             let Some(price) = request.price_up(relation) else {
@@ -265,6 +301,27 @@ pub enum Refusal {
         claimed: Relation,
         /// Relations of the ledger, as text.
         promised: String,
+    },
+    /// Another column is the label than before, whose values are public under label adjacency.
+    #[error(
+        "the ledger refuses: it promises to protect labels, earlier requests had them in the column {earlier:?} and this one in {column:?}, \
+         and all but the label of a row is public; for another label make another ledger with `reticent ledger init`"
+    )]
+    OtherColumn {
+        /// Column of earlier requests.
+        earlier: String,
+        /// Column of this one.
+        column: String,
+    },
+    /// Other labels of the column are usable than before, or rows are read in another way.
+    #[error(
+        "the ledger refuses: it promises to protect the labels in {column:?}, and which rows have a usable one is public; earlier requests \
+         declared other classes or another [table], and what is usable in one of them and not in the other would tell labels; declare \
+         them as before, or make another ledger with `reticent ledger init`"
+    )]
+    OtherLabels {
+        /// Column of the labels.
+        column: String,
     },
     /// A ledger without any relation protects nobody.
     #[error("the ledger refuses: it promises no relation; make one with `reticent ledger init`")]

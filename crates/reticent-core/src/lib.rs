@@ -31,6 +31,7 @@ pub mod minimum;
 pub mod label_query;
 
 pub mod slope;
+pub mod label_use;
 pub mod largest_place;
 pub mod contribution;
 pub mod sum;

@@ -136,19 +136,21 @@ impl<'a> Session<'a> {
         if is_public { self.engine.row_number() } else { None }
     }
 
-    /// The features of the rows, where the claim is about labels alone and features are public to the fitter.
+    /// The features of the rows with a usable label, where the claim is about labels alone and features are public to the fitter; they
+    /// are for the request that will be paid.
     ///
     /// `None` under every other adjacency.
     ///
     /// # Errors
-    /// [`SessionError::PrivateFeatures`] when the ledger promises more than labels, [`SessionError::Engine`] when the rows cannot be
+    /// [`SessionError::Ledger`] when the request is about other labels than earlier ones, [`SessionError::PrivateFeatures`] when the ledger promises more than labels, [`SessionError::Engine`] when the rows cannot be
     /// reached.
-    pub fn public_features(&self) -> Result<Option<PublicFeatures>, SessionError> {
+    pub fn public_features(&self, request: &Request) -> Result<Option<PublicFeatures>, SessionError> {
         match self.claimed.adjacency {
             Adjacency::Label => {
                 if let Some(promised) = self.promised.iter().find(|promised| promised.adjacency != Adjacency::Label) {
                     return Err(SessionError::PrivateFeatures { promised: promised.clone() });
                 }
+                self.ledger.account()?.check_labels(request).map_err(LedgerError::from)?;
                 Ok(self.engine.public_features()?)
             }
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Ok(None),

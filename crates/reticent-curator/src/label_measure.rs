@@ -16,6 +16,7 @@ use reticent_core::label_query::{
     LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, NUMBER_QUESTIONS, PlannedAnswer,
     ReleasedNumbers, WeightList, canonical_name, number_shares,
 };
+use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
 use reticent_core::public_matrix::MATRIX_NORM_MAX;
 use reticent_core::query::{Map, ProductTarget, QueryError, QueryShape, SumQuery};
@@ -223,6 +224,7 @@ pub fn measure(
         purpose: "walr measure".to_owned(),
         data: terms.data.to_owned(),
         schema: fingerprint.clone(),
+        labels: Some(LabelUse::of_labels_alone(schema)),
         releases: planned.releases(),
     };
     // A refusal comes before any label is read, so that not even its time can depend on one.

@@ -9,6 +9,7 @@ use reticent_core::adjacency::Adjacency;
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::label_query::{LabelRelease, LabelReleaseError, NOT_PROTECTED, WeightList};
+use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::Request;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
@@ -165,6 +166,7 @@ fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) ->
         purpose: "walr measure".to_owned(),
         data: String::new(),
         schema: release.schema.clone(),
+        labels: Some(LabelUse::of_labels_alone(schema)),
         releases: releases.clone(),
     };
     let plan = Plan { method: walr::NAME, claim, releases, public, expectations: Vec::new(), reason: None };

@@ -4,6 +4,7 @@ use reticent_core::account::gdp;
 use reticent_core::account::pure::PureLoss;
 use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::coding::Coding;
+use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{PlannedRelease, Request};
 use reticent_core::query::{QueryError, QueryShape};
 use reticent_core::schema::{FeatureKind, Schema};
@@ -218,6 +219,7 @@ impl Plan {
             purpose: format!("fit {}", self.method),
             data: data.to_owned(),
             schema: schema.fingerprint(),
+            labels: Some(LabelUse::of(schema)),
             releases: self.releases.clone(),
         }
     }

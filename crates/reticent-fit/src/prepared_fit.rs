@@ -128,7 +128,7 @@ impl Releases<'_, '_> {
     /// # Errors
     /// [`FitError::Session`] when the rows cannot be reached.
     pub fn public_features(&self) -> Result<PublicFeatures, FitError> {
-        Ok(self.session.public_features()?.expect("planned for label adjacency, where features are public"))
+        Ok(self.session.public_features(self.request)?.expect("planned for label adjacency, where features are public"))
     }
 
     /// The noisy sum over the encoded rows that is planned at `place`.

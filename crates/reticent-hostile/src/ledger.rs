@@ -45,7 +45,8 @@ fn texts(text: &str) {
         assert_eq!(relation.to_string().parse().as_ref(), Ok(&relation), "a relation reads back");
     }
     if let Ok(price) = serde_json::from_str::<MuSquared>(text) {
-        figures(&Account { budget: None, spent: BTreeMap::from([(row(Adjacency::AddRemove), price)]) });
+        let spent = BTreeMap::from([(row(Adjacency::AddRemove), price)]);
+        figures(&Account { budget: None, spent, labels: Vec::new() });
     }
     let Ok(request) = serde_json::from_str::<Request>(text) else { return };
     let again = serde_json::to_string(&request).expect("a request is text and integers");
@@ -54,7 +55,7 @@ fn texts(text: &str) {
     for unit in units {
         for adjacency in Adjacency::ALL {
             let relation = Relation { unit: unit.clone(), adjacency };
-            let mut account = Account { budget: None, spent: BTreeMap::from([(relation.clone(), MuSquared::ZERO)]) };
+            let mut account = Account::promising([relation.clone()], None);
             for release in &request.releases {
                 let _ = (release.price_up(&relation), release.pure_epsilon_up(&relation));
             }

@@ -1,13 +1,12 @@
 //! Votes of a party, and the list of parties: read, and combined with the votes of another.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::sync::OnceLock;
 
 use reticent_core::ledger::Account;
 use reticent_core::schema::{Class, Schema, TargetKind};
 use reticent_core::session::Session;
-use reticent_core::units::{Delta, Epsilon, MuSquared};
+use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster};
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
@@ -87,8 +86,7 @@ impl Question {
         let request = PartyRequest { fit, auxiliary: &self.auxiliary, parties: votes.parties() as u64 };
         let prepared = party::prepare(combiner, &request).unwrap_or_else(|error| panic!("{error}"));
         let paid = prepared.plan().request("parties", &self.schema);
-        let spent = BTreeMap::from([(relation.clone(), MuSquared::ZERO)]);
-        let mut ledger = AccountInMemory(Account { budget: None, spent });
+        let mut ledger = AccountInMemory(Account::promising([relation.clone()], None));
         let mut session = Session::open(votes, &mut ledger, relation).expect("a promised relation");
         let fitted = prepared.fit(&mut session, &paid, &mut |_| {});
         let fitted = fitted.unwrap_or_else(|error| panic!("{}: {error}", combiner.name()));

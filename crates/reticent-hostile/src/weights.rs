@@ -1,12 +1,10 @@
 //! A weights file that another organisation sent: read, written, and answered from labels.
 
-use std::collections::BTreeMap;
-
 use reticent_core::label_query::WeightList;
 use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
-use reticent_core::units::{Delta, Epsilon, MuSquared};
+use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::label_engine::LabelEngine;
 use reticent_curator::label_measure::{LabelTerms, ask, plan};
 use reticent_curator::source::{Need, TableSource};
@@ -59,12 +57,12 @@ fn answer(list: &WeightList, schema: &Schema) {
     let labels = file(LABELS);
     let source = TableSource::open_with_ids(labels.path(), schema, Need::FeaturesAndTarget, "id").expect("a table");
     let engine = LabelEngine::join(source, schema, list, 0, &mut |_| {}).expect("a whole table");
-    let mut ledger =
-        AccountInMemory(Account { budget: None, spent: BTreeMap::from([(schema.relation(), MuSquared::ZERO)]) });
+    let mut ledger = AccountInMemory(Account::promising([schema.relation()], None));
     let request = Request {
         purpose: "walr measure".to_owned(),
         data: terms.data.to_owned(),
         schema: schema.fingerprint(),
+        labels: None,
         releases: planned.releases(),
     };
     let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("a promised relation");

@@ -1,10 +1,7 @@
 //! A ledger that lives as long as the test.
 
-use std::collections::BTreeMap;
-
 use reticent_core::adjacency::Relation;
 use reticent_core::ledger::{Account, Budget, LedgerError, LedgerStore, Request};
-use reticent_core::units::MuSquared;
 
 /// Follows the ledger's rules in memory and remembers every request.
 pub struct MemoryLedger {
@@ -23,8 +20,7 @@ impl MemoryLedger {
     /// A ledger that promises several relations.
     #[must_use]
     pub fn promising_all(relations: impl IntoIterator<Item = Relation>, budget: Option<Budget>) -> Self {
-        let spent: BTreeMap<_, _> = relations.into_iter().map(|relation| (relation, MuSquared::ZERO)).collect();
-        Self { account: Account { budget, spent }, charged: Vec::new() }
+        Self { account: Account::promising(relations, budget), charged: Vec::new() }
     }
 }
 

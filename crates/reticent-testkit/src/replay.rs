@@ -18,7 +18,7 @@
 //! is replayed with `b'`; the shift `b' - b` must be within what the linear term was priced for, and the two answers within
 //! the declared sensitivity of the second release. See `docs/methods/objective-perturbation.md`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use reticent_core::account::pure::mu_of_pure_up;
 use reticent_core::adjacency::{Adjacency, Relation};
@@ -29,7 +29,7 @@ use reticent_core::ledger::{Account, LedgerError, LedgerStore, PlannedRelease, R
 use reticent_core::minimum::{ANSWER_BITS, MinimumQuery, PERTURBATION_BITS, ROW_BITS, UnusableLabel};
 use reticent_core::query::SumQuery;
 use reticent_core::session::Session;
-use reticent_core::units::{Epsilon, MU_SQUARED_FRACTION_BITS, MuSquared, NoiseDistribution, NoiseScale};
+use reticent_core::units::{Epsilon, MU_SQUARED_FRACTION_BITS, NoiseDistribution, NoiseScale};
 
 use crate::{SharedTape, Step, Tape, hold, taped_session};
 
@@ -227,7 +227,7 @@ struct TapeLedger {
 
 impl LedgerStore for TapeLedger {
     fn account(&self) -> Result<Account, LedgerError> {
-        Ok(Account { budget: None, spent: BTreeMap::from([(self.relation.clone(), MuSquared::ZERO)]) })
+        Ok(Account::promising([self.relation.clone()], None))
     }
 
     fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {

@@ -337,3 +337,34 @@ fn a_ledger_that_may_not_be_written_is_shown_and_not_charged() {
     permit("", 0o755);
     permit("ledgers", 0o755);
 }
+
+/// Under label adjacency all but the label is public: of one column, read in one way.
+#[test]
+fn a_ledger_that_protects_labels_has_one_label() {
+    let folder = Folder::new();
+    let rows: String = (0..90).map(|row| format!("{},{}\n", row % 3, row % 5)).collect();
+    folder.write("table.csv", format!("y,a\n{rows}"));
+    let schema = |target: &str, feature: &str| {
+        format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\n{target}\n[features]\n{feature} = {{ bounds = [0, 5] }}\n"
+        )
+    };
+    let fit =
+        |name: &str| format!("fit --data table.csv --schema {name}.toml --epsilon 1 --delta 1e-6 --out {name}.json");
+    folder.write("three.toml", schema("column = \"y\"\nclasses = [0, 1, 2]", "a"));
+    folder.write("two.toml", schema("column = \"y\"\nclasses = [0, 2]", "a"));
+    folder.write("never.toml", schema("column = \"y\"\nclasses = [7, 8]", "a"));
+    folder.write("swapped.toml", schema("column = \"a\"\nclasses = [0, 1, 2, 3, 4]", "y"));
+    folder.succeed(&fit("three"));
+    for (name, reason) in
+        [("two", "other classes"), ("never", "other classes"), ("swapped", "in the column \"y\" and this one in \"a\"")]
+    {
+        let message = folder.refuse(4, &fit(name));
+        assert!(message.contains("the ledger refuses") && message.contains(reason), "{name}: {message}");
+        assert!(!folder.exists(&format!("{name}.json")), "{name}");
+    }
+    folder.succeed("ledger init other.ledger --promise row:label --epsilon 5 --delta 1e-6");
+    folder.succeed(&format!("{} --ledger other.ledger", fit("swapped")));
+    folder.succeed("evaluate --model three.json --data table.csv --epsilon 1 --delta 1e-6");
+    assert!(folder.succeed("ledger show table.csv.ledger").contains("fit walr"));
+}

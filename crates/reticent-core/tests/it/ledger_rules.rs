@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use reticent_core::account::gdp;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{
     Account, Budget, PlannedRelease, Refusal, Request, affordable_epsilon_down, epsilon_of, six_decimals_down,
 };
 use reticent_core::query::{Map, QueryShape};
+use reticent_core::schema::Schema;
 use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
 fn relation(adjacency: Adjacency) -> Relation {
@@ -24,12 +26,17 @@ fn request(noise_scale: u64, times: u32) -> Request {
         noise: NoiseDistribution::RoundedGaussian,
         times,
     }];
-    Request { purpose: "test".to_owned(), data: "table".to_owned(), schema: "schema".to_owned(), releases }
+    Request {
+        purpose: "test".to_owned(),
+        data: "table".to_owned(),
+        schema: "schema".to_owned(),
+        labels: None,
+        releases,
+    }
 }
 
 fn account(budget: Option<Budget>, relations: &[Adjacency]) -> Account {
-    let spent = relations.iter().map(|adjacency| (relation(*adjacency), MuSquared::ZERO)).collect();
-    Account { budget, spent }
+    Account::promising(relations.iter().map(|adjacency| relation(*adjacency)), budget)
 }
 
 fn budget() -> Budget {
@@ -162,4 +169,32 @@ fn what_is_told_as_left_can_be_asked_for() {
         assert!(printed <= told && told < printed + 1e-6, "{printed} for {told}");
     }
     assert_eq!([six_decimals_down(1.234_567_8), six_decimals_down(0.000_000_9)], [1.234_567, 0.0]);
+}
+
+/// Where labels are protected and all else is public, the label of one request must not be a feature of another.
+#[test]
+fn requests_about_other_labels_are_refused_where_labels_are_promised() {
+    let about = |column: &str, classes: &[&str]| {
+        let text = format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"{column}\"\nclasses = [{}]\n[features]\nx = {{ bounds = [0, 1] }}\n",
+            classes.join(", ")
+        );
+        let schema = Schema::from_text(&text).expect("legal");
+        Request { labels: Some(LabelUse::of(&schema)), ..request(1 << 30, 1) }
+    };
+    for promised in [&[Adjacency::Label][..], &[Adjacency::AddRemove, Adjacency::Label]] {
+        let mut ledger = account(None, promised);
+        ledger.book(&request(1 << 30, 1)).expect("written before labels were kept");
+        ledger.book(&about("y", &["0", "1", "2"])).expect("the first");
+        ledger.book(&about("y", &["2", "1", "0"])).expect("the same again");
+        let before = ledger.clone();
+        let refusal = ledger.book(&about("y", &["0", "2"])).expect_err("tells which labels are 1");
+        assert_eq!(refusal, Refusal::OtherLabels { column: "y".to_owned() });
+        let refusal = ledger.book(&about("x2", &["0", "1", "2"])).expect_err("y may be a feature");
+        assert_eq!(refusal, Refusal::OtherColumn { earlier: "y".to_owned(), column: "x2".to_owned() });
+        assert_eq!(ledger, before, "nothing was charged");
+    }
+    let mut ledger = account(None, &[Adjacency::AddRemove]);
+    ledger.book(&about("y", &["0", "1"])).expect("no limit");
+    ledger.book(&about("z", &["0", "1"])).expect("whole rows are protected");
 }

@@ -72,7 +72,7 @@ fn the_number_of_rows_and_features_are_told_only_where_every_promise_makes_them_
         let mut ledger = MemoryLedger::promising_all([claimed, also].map(relation), None);
         let session = Session::open(&engine, &mut ledger, relation(claimed)).expect("both are promised");
         assert_eq!(session.public_row_number().is_some(), tells_number, "{claimed} and {also}");
-        let features = session.public_features();
+        let features = session.public_features(&request(Vec::new()));
         assert_eq!(matches!(features, Ok(Some(_))), shows_features, "{claimed} and {also}");
         if claimed == Adjacency::Label {
             assert!(matches!(features, Err(SessionError::PrivateFeatures { promised }) if promised == relation(also)));
@@ -88,7 +88,7 @@ fn features_are_shown_under_label_adjacency_alone() {
         let relation = Relation { unit: PrivacyUnit::Row, adjacency };
         let mut ledger = MemoryLedger::promising(relation.clone(), None);
         let session = Session::open(&engine, &mut ledger, relation).expect("opens");
-        let shown = session.public_features().expect("in memory").is_some();
+        let shown = session.public_features(&request(Vec::new())).expect("in memory").is_some();
         assert_eq!(shown, adjacency == Adjacency::Label, "{adjacency}");
     }
 }
@@ -116,7 +116,7 @@ fn count(classes: u32) -> (SumQuery, PlannedRelease) {
 }
 
 fn request(releases: Vec<PlannedRelease>) -> Request {
-    Request { purpose: "test".to_owned(), data: "t".to_owned(), schema: "s".to_owned(), releases }
+    Request { purpose: "test".to_owned(), data: "t".to_owned(), schema: "s".to_owned(), labels: None, releases }
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use reticent_core::adjacency::{Relation, RelationSyntax};
-use reticent_core::ledger::{Account, Budget};
+use reticent_core::adjacency::{Adjacency, Relation, RelationSyntax};
+use reticent_core::label_use::LabelUse;
+use reticent_core::ledger::{Account, Budget, Request};
 use reticent_core::units::{Delta, Epsilon, MuSquared, UnitError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
@@ -102,7 +103,23 @@ impl<'t> Reading<'t> {
                 .try_fold(*total, MuSquared::checked_add)
                 .ok_or_else(|| self.damaged("the charges add up to more than a ledger can hold"))?;
         }
-        Ok(Account { budget: self.budget()?, spent })
+        let is_of_labels = |relation: &Relation| relation.adjacency == Adjacency::Label;
+        let labels = if spent.keys().any(is_of_labels) { self.labels()? } else { Vec::new() };
+        Ok(Account { budget: self.budget()?, spent, labels })
+    }
+
+    /// The labels that requests were about, each once.
+    fn labels(&self) -> Result<Vec<LabelUse>, LedgerFileError> {
+        let mut statement = self.named(self.transaction.prepare_cached("SELECT request FROM entry ORDER BY id"))?;
+        let mut rows = self.named(statement.query([]))?;
+        let mut all = Vec::new();
+        while let Some(row) = self.named(rows.next())? {
+            let request: String = self.named(row.get(0))?;
+            let request: Request = serde_json::from_str(&request)
+                .map_err(|error| self.damaged(format!("a request cannot be read: {error}")))?;
+            all.extend(request.labels.filter(|labels| !all.contains(labels)));
+        }
+        Ok(all)
     }
 
     fn promises(&self) -> Result<BTreeMap<Relation, MuSquared>, LedgerFileError> {

@@ -200,7 +200,7 @@ fn request(purpose: &str, random: &mut Random) -> Request {
     let noise = NoiseDistribution::RoundedGaussian;
     let release = PlannedRelease { purpose: "one answer".to_owned(), shape, noise_scale, noise, times: 1 };
     let (data, schema) = ("table.csv".to_owned(), "0123456789abcdef".to_owned());
-    Request { purpose: purpose.to_owned(), data, schema, releases: vec![release] }
+    Request { purpose: purpose.to_owned(), data, schema, labels: None, releases: vec![release] }
 }
 
 /// A cheap request, for spending all that is left.

@@ -145,7 +145,7 @@ struct SyntheticLedger(Account);
 
 impl SyntheticLedger {
     fn new(schema: &Schema) -> Self {
-        Self(Account { budget: None, spent: BTreeMap::from([(schema.relation(), MuSquared::ZERO)]) })
+        Self(Account::promising([schema.relation()], None))
     }
 }
 
