@@ -93,6 +93,7 @@ fn request() -> Request {
         purpose: "a question".to_owned(),
         data: "table.csv".to_owned(),
         schema: String::new(),
+        labels: None,
         releases: vec![PlannedRelease { purpose: "counts".to_owned(), shape, noise_scale, noise, times: 1 }],
     }
 }
