@@ -1,13 +1,10 @@
 //! Repeated fits of one pair of neighbours, and a test that tells them apart.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 use reticent_core::engine::Engine;
 use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
-use reticent_core::units::MuSquared;
 use reticent_fit::audit::TestErrors;
 use reticent_fit::prepared_fit::{FitError, PreparedFit};
 use reticent_math::discriminant::{direction, separation_square};
