@@ -159,7 +159,7 @@ surplus = -steps[0] + np.concatenate([[0.0], np.cumsum(steps[1:])])
 at_octaves = CubicHermiteSpline(np.arange(6), surplus, np.gradient(surplus))
 octaves = np.arange(41) / 8
 logarithms = octaves - 1
-variance = 2.5 * step_noise**2 + (2000 / 100) ** 2
+variance = 2.5 * step_noise**2 + min(2000 / 100, (surplus[-1] - surplus[0]) / 10) ** 2
 weights_of = np.where(logarithms == 0, 6, 1) * np.exp(-(at_octaves(octaves) ** 2) / 2 / variance - np.where(logarithms > 0, logarithms, -0.5 * logarithms))
 factor = 2 ** np.average(logarithms, weights=weights_of)
 

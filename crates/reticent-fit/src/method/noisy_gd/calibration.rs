@@ -19,6 +19,9 @@ const DOUBT: (f64, f64) = (1.0, 0.5);
 const SURPLUS_VARIANCE: f64 = 2.5;
 /// What the difference may be, as a share of the rows, without saying anything: no model is quite right.
 const TOLERANCE: f64 = 0.01;
+/// The same as a share of what the confidence grows by from the first factor to the last: where columns go together and the change is of
+/// their difference, scores change less than those of public rows, rows weigh little, and so does all that is wrong with them.
+const TOLERANCE_OF_GROWTH: f64 = 0.1;
 /// Places that the factor 1 counts for: where nothing speaks against it, scores stay as they are.
 const STAY: f64 = 6.0;
 /// Rows count in proportion to how far a class is raised, up to this many times the usual.
@@ -33,13 +36,15 @@ const NEAR: f64 = 1e-6;
 ///
 /// ```text
 ///   D(t) = confidence - hits at the octave t = log2 factor, a cubic between the factors
-///   V = 5/2 noise² + (rows/100)²        weight(t) = exp(-D(t)²/(2 V) - t),  below 0 exp(.. + t/2),  at 0 six times
+///   V = 5/2 noise² + min(rows/100, (D(last) - D(first))/10)²        weight(t) = exp(-D(t)²/(2 V) - t),  below 0 exp(.. + t/2),  at 0 six times
 ///   factor = 2 to the weighted mean of t, at eight places an octave
 /// ```
 pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64) -> f64 {
-    let variance = SURPLUS_VARIANCE * noise.powi(2) + (TOLERANCE * rows).powi(2);
     let first = FACTORS[0].log2();
     let (beyond, grows) = steps.split_first().expect("one step a factor");
+    let grown = grows.iter().sum::<f64>().max(0.0);
+    let tolerance = (TOLERANCE * rows).min(TOLERANCE_OF_GROWTH * grown);
+    let variance = SURPLUS_VARIANCE * noise.powi(2) + tolerance.powi(2);
     let mut surplus = vec![-beyond];
     for grown in grows {
         surplus.push(surplus[surplus.len() - 1] + grown);
@@ -172,6 +177,13 @@ mod tests {
     fn a_model_that_is_nearly_right_stays_nearly_as_it_is() {
         let factor = likely_factor(&steps_to(-0.25, 40.0), 0.01, 1000.0);
         assert!((0.9..1.0).contains(&factor), "{factor}");
+    }
+
+    /// The same surplus where all that the confidence grows by is little more: rows weigh little, and it says as much as a large one.
+    #[test]
+    fn rows_that_weigh_little_say_as_much() {
+        let factor = likely_factor(&steps_to(1.5, 5.0), 0.01, 1000.0);
+        assert!((2.3..3.0).contains(&factor), "{factor}");
     }
 
     #[test]
