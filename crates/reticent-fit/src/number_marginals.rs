@@ -21,10 +21,12 @@ use crate::prepared_fit::{FitError, Releases};
 use crate::released_marginals::{ReleasedMarginals, ScaledColumns};
 use crate::row_number::{expected_rows, weakness};
 
-/// `mu²` is shared out in so many parts: for the marginals, the bins of numbers where they can tell something, and the mean of the target.
+/// `mu²` is shared out in so many parts: for the marginals, the bins of numbers where they can tell something, and the mean of the target,
+/// over its bounds and where it is found in them.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
 const MARGINAL_PARTS: f64 = 40.0;
 const BINS_PARTS: f64 = 20.0;
+const BOUNDS_MEAN_PARTS: f64 = 5.0;
 const MEAN_PARTS: f64 = 10.0;
 /// Parts on top for the marginals where little signal is expected, and the signal `n mu` at which half of them is given: where the target
 /// lies in its bounds is then worth more than what little can be learnt of slopes.
@@ -41,12 +43,16 @@ const FEATURE_SPARED: f64 = 4.0;
 /// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
 const ROWS_ABOVE_NOISE: f64 = 4.0;
 
+/// The part of its bounds in which the target is found is wrong, and no accident of noise, where its mean there and that over the bounds are
+/// so many standard deviations apart.
+const MEANS_APART: f64 = 4.0;
+
 /// What a target is expected to vary by in its window before its bins are seen, and how well that is known.
 const TARGET_VARIANCE: (f64, f64) = (1.0 / 9.0, 0.05);
 /// Least and largest variance of a target in its window.
 const TARGET_VARIANCES: (f64, f64) = (1.0 / 256.0, 1.0 / 3.0);
 
-/// Marginals, bins of numbers where they can tell something, and the sum of the target, the last of them; and what is left of `mu²`.
+/// Marginals, bins of numbers where they can tell something, and the sums of the target, the last of them; and what is left of `mu²`.
 pub(crate) fn plan_marginals(
     method: &'static str,
     request: &FitRequest<'_>,
@@ -59,6 +65,7 @@ pub(crate) fn plan_marginals(
     let sides = [
         Some(("marginals", Map::marginals(0, coding), MARGINAL_PARTS + weak * WEAK_PARTS)),
         bins.map(|map| ("bins of numbers", map, BINS_PARTS)),
+        Some(("sum of the target over its bounds", Map::TargetSum, BOUNDS_MEAN_PARTS)),
         Some(("sum of the target", Map::TargetSum, MEAN_PARTS)),
     ];
     let (mut releases, mut left) = (Vec::new(), claim.mu_squared);
@@ -121,21 +128,44 @@ impl NumberMarginals {
         Ok(Self { encoding: Arc::new(encoding), scaled, window, usable, signal, noise, target_bins, bin_noise })
     }
 
-    /// Asks for the sum of the target at `place`: its mean in its window. What is left of the means of centred columns, some noise of the
-    /// marginals each, adds to the intercept by their slopes, whose squares add up to no more than 1. None where the number of rows does
-    /// not stand out of its noise: a sum is then no mean.
+    /// Asks for the sums of the target, over its bounds and in its window, the last of which is at `place`: its mean in its window. Where
+    /// the two contradict each other, rows lie outside the window that noise has hidden, and all of the bounds are the window from here on.
+    ///
+    /// None where the number of rows does not stand out of its noise: a sum is then no mean.
     pub(crate) fn target_mean(
-        &self,
+        &mut self,
         releases: &mut Releases<'_, '_>,
         place: usize,
     ) -> Result<Option<TargetMean>, FitError> {
-        let sum = releases.sum(place, &self.encoding, PassWeights::of_target(self.window))?;
+        let over_bounds = self.mean_in(releases, place - 1, TargetWindow::BOUNDS)?;
+        let in_window = self.mean_in(releases, place, self.window)?;
         if self.usable < ROWS_ABOVE_NOISE * self.noise {
             return Ok(None);
         }
+        let (centre, half) = (self.window.centre(), self.window.half());
+        let apart = over_bounds.value - (centre + half * in_window.value);
+        if apart.abs() > MEANS_APART * over_bounds.deviation.hypot(half * in_window.deviation) {
+            self.window = TargetWindow::BOUNDS;
+        }
+        Ok(Some(if self.window == TargetWindow::BOUNDS { over_bounds } else { in_window }))
+    }
+
+    /// The intercept that a mean of the target stands for, for slopes of this length: what is left of the means of centred columns, some
+    /// noise of the marginals each, adds to it by their slopes.
+    pub(crate) fn intercept(&self, mean: TargetMean, slopes: f64) -> TargetMean {
+        TargetMean { deviation: mean.deviation.hypot(slopes * self.scaled.centre_noise), ..mean }
+    }
+
+    /// The mean of the target as a window has it, with the error of its sum and of the number of rows.
+    fn mean_in(
+        &self,
+        releases: &mut Releases<'_, '_>,
+        place: usize,
+        window: TargetWindow,
+    ) -> Result<TargetMean, FitError> {
+        let sum = releases.sum(place, &self.encoding, PassWeights::of_target(window))?;
         let value = (sum.values()[0] / self.usable).clamp(-1.0, 1.0);
-        let noises = [sum.noise_standard_deviation, self.scaled.centre_noise * self.usable, self.noise * value];
-        Ok(Some(TargetMean { value, deviation: noises.into_iter().fold(0.0, f64::hypot) / self.usable }))
+        Ok(TargetMean { value, deviation: sum.noise_standard_deviation.hypot(self.noise * value) / self.usable })
     }
 
     /// Standard deviation of the target in its window around `mean`, from its bins there as far as they stand out of their noise.

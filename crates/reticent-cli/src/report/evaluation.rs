@@ -1,6 +1,7 @@
 //! Figures of models as text and as JSON.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 use reticent_fit::evaluate::{Evaluation, Figure};
 use serde_json::{Value, json};
@@ -11,18 +12,9 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
     if let Some(n) = evaluation.n {
         line!(text, "Rows      {n:>10}");
     }
-    let figures = [
-        ("Accuracy", evaluation.accuracy, 0.0..=1.0),
-        ("AUC", evaluation.auc, 0.0..=1.0),
-        ("Log loss", evaluation.log_loss, 0.0..=f64::INFINITY),
-        ("MSE", evaluation.mean_squared_error, 0.0..=f64::INFINITY),
-        ("R²", evaluation.r_squared, f64::NEG_INFINITY..=1.0),
-    ];
-    for (name, figure, range) in figures {
+    for (name, _, figure, range) in figures(evaluation) {
         let Some(Figure { value, standard_error }) = figure else { continue };
-        // A noisy figure at an end of its range was beyond it: as perfect as it looks it is not.
-        let is_cut = value <= *range.start() || value >= *range.end();
-        let note = if is_cut { "noise; cut at the end of its range" } else { "noise" };
+        let note = if is_cut(value, &range) { "noise; cut at the end of its range" } else { "noise" };
         if let (true, Some(error)) = (value.is_nan(), standard_error) {
             line!(text, "{name:<9} {:>10}  ± {error:.4} (noise; more rows or budget would tell)", "hidden");
             continue;
@@ -48,6 +40,23 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
     text
 }
 
+/// Name in a report, in a document, the figure and where it can lie.
+fn figures(evaluation: &Evaluation) -> [(&'static str, &'static str, Option<Figure>, RangeInclusive<f64>); 5] {
+    let Evaluation { accuracy, auc, log_loss, mean_squared_error, r_squared, .. } = *evaluation;
+    [
+        ("Accuracy", "accuracy", accuracy, 0.0..=1.0),
+        ("AUC", "auc", auc, 0.0..=1.0),
+        ("Log loss", "log_loss", log_loss, 0.0..=f64::INFINITY),
+        ("MSE", "mean_squared_error", mean_squared_error, 0.0..=f64::INFINITY),
+        ("R²", "r_squared", r_squared, f64::NEG_INFINITY..=1.0),
+    ]
+}
+
+/// A noisy figure at an end of its range was beyond it: as perfect as it looks it is not.
+fn is_cut(value: f64, range: &RangeInclusive<f64>) -> bool {
+    value <= *range.start() || value >= *range.end()
+}
+
 /// Models side by side.
 pub(crate) fn comparison(models: &[(&str, &Evaluation)]) -> String {
     let mut text = String::new();
@@ -62,18 +71,17 @@ pub(crate) fn comparison(models: &[(&str, &Evaluation)]) -> String {
 
 pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
     let mut document = serde_json::to_value(evaluation).expect("figures are numbers or null");
-    let figures = [
-        ("accuracy", evaluation.accuracy),
-        ("auc", evaluation.auc),
-        ("log_loss", evaluation.log_loss),
-        ("mean_squared_error", evaluation.mean_squared_error),
-        ("r_squared", evaluation.r_squared),
-    ];
-    let errors =
-        figures.into_iter().filter_map(|(name, figure)| Some((name.to_owned(), json!(figure?.standard_error?))));
-    let errors: serde_json::Map<String, Value> = errors.collect();
+    let (mut errors, mut cut) = (serde_json::Map::new(), Vec::new());
+    for (_, name, figure, range) in figures(evaluation) {
+        let Some(Figure { value, standard_error: Some(error) }) = figure else { continue };
+        errors.insert(name.to_owned(), json!(error));
+        if is_cut(value, &range) {
+            cut.push(name);
+        }
+    }
     if !errors.is_empty() {
         document["standard_error"] = Value::Object(errors);
+        document["cut"] = json!(cut);
     }
     document
 }
@@ -91,7 +99,11 @@ mod tests {
             evaluation(&bought),
             "AUC           1.0000  ± 0.3000 (noise; cut at the end of its range)\nLog loss      0.5000  ± 0.2000 (noise)\n"
         );
+        let document = evaluation_json(&bought);
+        assert_eq!(document["cut"], json!(["auc"]));
+        assert_eq!(document["standard_error"], json!({ "auc": 0.3, "log_loss": 0.2 }));
         let exact = Evaluation { auc: figure(1.0, None), ..Evaluation::default() };
+        assert!(evaluation_json(&exact).get("cut").is_none());
         assert_eq!(evaluation(&exact), "AUC           1.0000\n");
     }
 }

@@ -95,7 +95,7 @@ fn bought_figures_are_near_the_exact_ones_and_are_charged() {
     let bought = json(&folder.succeed(&format!("{PRIVATE} --json")));
     assert_eq!(
         keys(&bought),
-        ["n", "accuracy", "auc", "log_loss", "calibration", "standard_error", "privacy", "ledger"]
+        ["n", "accuracy", "auc", "log_loss", "calibration", "standard_error", "cut", "privacy", "ledger"]
     );
     assert!(bought["n"].is_null(), "the number of rows is private");
     for (figure, resolution) in [("accuracy", 1e-3), ("auc", 0.02), ("log_loss", 0.01)] {

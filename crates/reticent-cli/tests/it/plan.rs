@@ -36,12 +36,12 @@ fn a_plan_is_printed() {
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
     bins of numbers               1          768           34313834     0.052929   0.052929
-    gradient                    236            7         5029047155     0.013344   0.204992
+    gradient                    591            7         7958357545     0.008432   0.204992
     signal check                  1            4           19811102     0.052929   0.052929
     calibration                   1            6           19811102     0.052929   0.052929
 
     Expect:
-      noise of a gradient coordinate         74.94093   standard deviation of one pass, in rows; a row adds at most 1
+      noise of a gradient coordinate        118.59239   standard deviation of one pass, in rows; a row adds at most 1
       noise of all passes together            4.87824   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
     ");
@@ -67,12 +67,12 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
     bins of numbers               1          768           34313834     0.052929   0.052929
-    gradient                    236            7         5029047155     0.013344   0.204992
+    gradient                    591            7         7958357545     0.008432   0.204992
     signal check                  1            4           19811102     0.052929   0.052929
     calibration                   1            6           19811102     0.052929   0.052929
 
     Expect:
-      noise of a gradient coordinate         74.94093   standard deviation of one pass, in rows; a row adds at most 1
+      noise of a gradient coordinate        118.59239   standard deviation of one pass, in rows; a row adds at most 1
       noise of all passes together            4.87824   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
       signal against noise                 8199.68027   n mu: above 1000 privacy costs little; below 50 the model is little more than the base rate

@@ -199,11 +199,12 @@ fn a_file_without_a_header_gets_names() {
 #[test]
 fn names_that_cannot_be_used_are_commented_out() {
     let files = Files::new();
-    let text = draft(&files.text(",a,a,\"b\nc = 1\",d.e,y\n1,2,3,4,5,6\n8,7,6,5,4,3\n"), &public("y"));
+    let text = draft(&files.text(",a,a,\"b\u{b}c = 1\",d.e,y\n1,2,3,4,5,6\n8,7,6,5,4,3\n"), &public("y"));
     let schema = checked(&text);
     assert_eq!(schema.features().len(), 1);
     assert_eq!(schema.features()[0].name, "d.e");
     assert!(text.contains("# column 1 has no name") && text.contains("# a is the name of several"), "{text}");
+    assert!(text.contains("has a control character in its name"), "{text}");
 }
 
 #[test]

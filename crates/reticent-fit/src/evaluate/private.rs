@@ -129,17 +129,25 @@ fn regression(schema: &Schema, released: &Release) -> Evaluation {
     let spread = (squares / rows - (labels / rows).powi(2)).clamp(1e-9, 1.0);
     let of_error = (4.0 * noise).hypot(error * noise) / rows;
     let of_spread = noise.hypot(2.0 * (labels / rows).abs() * noise) / rows;
+    // Beside what the target varies by: an error of half of that, or not known beside what is noise itself, says nothing.
+    let of_share = (of_error / spread).hypot(error / spread * of_spread / spread);
+    let is_known = of_spread < HIDDEN * spread;
+    let told = |value: f64, is_told: bool| if is_told { value } else { f64::NAN };
+    let is_error_told = of_error < HIDDEN * error || is_known && of_error < HIDDEN * spread;
     Evaluation {
-        mean_squared_error: Some(Figure { value: error * unit, standard_error: Some(of_error * unit) }),
+        mean_squared_error: Some(Figure {
+            value: told(error * unit, is_error_told),
+            standard_error: Some(of_error * unit),
+        }),
         r_squared: Some(Figure {
-            value: 1.0 - error / spread,
-            standard_error: Some((of_error / spread).hypot(error / spread * of_spread / spread)),
+            value: told(1.0 - error / spread, is_known && of_share < HIDDEN),
+            standard_error: Some(of_share),
         }),
         ..Evaluation::default()
     }
 }
 
-/// Error of a share from which on its value is noise alone, and not told: it would nearly always be 0 or 1.
+/// Error of a share from which on its value is noise alone, and not told: it would nearly always be 0 or 1, or anything.
 const HIDDEN: f64 = 0.5;
 
 /// `sum_{i<j} n_i p_j + sum_i n_i p_i / 2` over `N P`, from noisy counts of bucket `i`; ties within a bucket count half.
@@ -202,6 +210,26 @@ mod tests {
         let figure = auc(&[300.0, 100.0], &[1.0, 3.0], 40.0);
         assert!(figure.value.is_nan() && figure.standard_error > Some(0.5), "{figure:?}");
         assert!((auc(&[300.0, 100.0], &[1.0, 3.0], 0.01).value - 0.75).abs() < 1e-12);
+    }
+
+    /// 10,000 rows that vary by a fiftieth of half the bounds' square, a tenth of it unexplained: quarter errors of 5.
+    #[test]
+    fn an_error_that_noise_hides_is_no_number() {
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [0, 20]\n\
+                      [features]\na = { bounds = [0, 1] }\n";
+        let schema = Schema::from_text(schema).expect("legal");
+        let figures = |noise: f64| {
+            let integers = vec![10_000, 5, 0, 200];
+            let found = regression(&schema, &Release { integers, step: 1.0, noise_standard_deviation: noise });
+            [found.mean_squared_error, found.r_squared].map(|figure| figure.expect("of a number").value)
+        };
+        let [error, explained] = figures(0.01);
+        assert!((error - 0.2).abs() < 1e-9 && (explained - 0.9).abs() < 1e-9);
+        // Known to .8 of .2, a tenth of the variance.
+        let [error, explained] = figures(20.0);
+        assert!((error - 0.2).abs() < 1e-9 && (explained - 0.9).abs() < 1e-9);
+        let [error, explained] = figures(30.0);
+        assert!(error.is_nan() && explained.is_nan());
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! ```
 //! Before that, a tenth of the budget buys marginals: columns are centred and scaled by them, and each row is divided by its own
 //! norm, target included, which is a least-squares fit in which a row has weight `1/norm²`. The marginals also say in what part of
-//! its bounds the target lies; it is read in that part, and a fortieth of the budget buys its sum there.
+//! its bounds the target lies; it is read in that part, and a fortieth of the budget buys its sum there,
+//! an eightieth that over all bounds, which tells where noise has hidden rows beyond that part.
 //!
 //! Sources: Wang 2018, arXiv:1803.02596 (sufficient statistics with noise); Bernstein, Sheldon 2019, arXiv:1910.13153
 //! (noise-aware posterior). Sensitivity, proof and constants: `docs/methods/gram.md`.
@@ -156,8 +157,9 @@ impl Fit {
             (self.encoding.clone(), TargetWindow::BOUNDS, None, SLOPES_BY_BOUNDS)
         } else {
             let mu = effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
-            let marginals = NumberMarginals::released(releases, &self.encoding, mu, CENTRE_NOISE)?;
-            let target_mean = marginals.target_mean(releases, last - 1)?;
+            let mut marginals = NumberMarginals::released(releases, &self.encoding, mu, CENTRE_NOISE)?;
+            // The squares of slopes add up to no more than 1.
+            let target_mean = marginals.target_mean(releases, last - 1)?.map(|mean| marginals.intercept(mean, 1.0));
             // The intercept is 1 in every row.
             let features_square = (marginals.scaled.row_norm.powi(2) - 1.0).max(1e-3);
             let slopes = SlopePrior { features_square, ..SLOPES };

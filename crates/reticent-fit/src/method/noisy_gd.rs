@@ -63,7 +63,7 @@ const WEAK_SIGNAL_A_CLASS: f64 = 45.0;
 /// Fewest and most passes, unless asked otherwise, and passes a unit of mu in between: with much budget the time rule asks for
 /// more time than 100 steps of the largest stable size take.
 const PASSES: (f64, f64) = (100.0, 1000.0);
-const PASSES_BY_MU: f64 = 1000.0;
+const PASSES_BY_MU: f64 = 2500.0;
 /// Noise of the numeric centres may lengthen a typical row by this share of its squared norm: the length decides how long a descent takes.
 const CENTRE_NOISE: f64 = 0.1;
 /// Numbers are read in the narrowest range that noise allows: see docs/methods/noisy-gd.md, "Wide bounds".

@@ -160,12 +160,35 @@ fn a_tiny_budget_finds_the_target_in_its_bounds() {
         });
         prices.collect()
     };
-    for (rows, expected) in [(1_000_000, &[0.1, 0.05, 0.025, 0.825][..]), (1, &[0.5, 0.025, 0.475])] {
+    for (rows, expected) in [(1_000_000, &[0.1, 0.05, 0.0125, 0.025, 0.8125][..]), (1, &[0.5, 0.0125, 0.025, 0.4625])] {
         let found = shares(rows);
         assert!(
             found.len() == expected.len() && found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-3),
             "{found:?}"
         );
+    }
+}
+
+/// Noise hides the fifth of the rows that lie at the other end of the bounds, and the part where the others are is the narrowest that it finds.
+#[test]
+fn two_values_far_apart_are_met_at_their_mean() {
+    let schema = Schema::from_text(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [0, 1]\n\
+         [features]\nx = { bounds = [0, 1] }\n",
+    )
+    .expect("legal");
+    let mut table = CodedTable::empty(&schema);
+    let mut sequence = FixedSequence::new(1);
+    for row in 0..10_000 {
+        let x = f64::midpoint(1.0, sequence.next_uniform());
+        table.push(&[Cell::Number(x)], Label::Value(f64::from(u8::from(row % 5 == 0))));
+    }
+    let engine = MemoryEngine::new(table);
+    for method in ["gram", "noisy-gd"] {
+        let errors: Vec<f64> = (0..10)
+            .map(|seed| fit(&schema, &engine, &Asked::of(method), 0.3, seed).1.score(0, &[1.0, 0.5]) - 0.2)
+            .collect();
+        assert!(errors.iter().filter(|error| error.abs() < 0.05).count() >= 9, "{method}: {errors:?}");
     }
 }
 

@@ -97,6 +97,7 @@ fn labels_of_another_organisation() {
                     purpose: "walr measure".to_owned(),
                     data: "labels".to_owned(),
                     schema: schema.fingerprint(),
+                    labels: None,
                     releases: planned.releases(),
                 };
                 let answer = |session: &mut Session<'_>| format!("{:?}", ask(&list, &planned, session, &request));

@@ -18,6 +18,7 @@ use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Loss, Map, QueryShape};
 use reticent_core::schema::Schema;
+use reticent_math::gram_regression::TargetMean;
 
 use super::heavy_ball::{HeavyBall, Stride, descent_time_of_number};
 use super::{CENTRE_NOISE, NAME, Settings, gradient_step, of_gradients};
@@ -34,7 +35,7 @@ const CLIP_SIGNAL: f64 = 500.0;
 /// target balance beside it, and the rows are weighted.
 const INTERCEPT_ERROR: f64 = 0.1;
 
-/// Marginals, bins and sum of the target; then one gradient a pass.
+/// Marginals, bins and sums of the target; then one gradient a pass.
 pub(super) fn prepare(request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let settings = Settings::of(request)?;
@@ -69,7 +70,7 @@ impl Fit {
         let last = releases.count() - 1;
         let gradient_noise = releases.planned(last).noise_scale.get() as f64 * gradient_step();
         let mu = f64::from(passes.get()).sqrt() / gradient_noise;
-        let marginals = NumberMarginals::released(releases, plain, mu, CENTRE_NOISE)?;
+        let mut marginals = NumberMarginals::released(releases, plain, mu, CENTRE_NOISE)?;
         let mean = marginals.target_mean(releases, last - 1)?;
         let (window, signal, rows) = (marginals.window, marginals.signal, marginals.usable);
 
@@ -104,13 +105,22 @@ impl Fit {
         }
         let mut weights = descent.mean();
         if let (None, Some(mean)) = (init, mean) {
-            let (of_mean, of_descent) = (mean.deviation.powi(-2), (INTERCEPT_ERROR * deviation).powi(-2));
-            weights[0] = (of_mean * mean.value + of_descent * weights[0]) / (of_mean + of_descent);
+            let slopes = weights[1..].iter().map(|weight| weight * weight).sum::<f64>().sqrt();
+            let mean = marginals.intercept(mean, slopes);
+            weights[0] = pooled(mean, weights[0], INTERCEPT_ERROR * deviation);
         }
         weights.iter_mut().for_each(|weight| *weight *= window.half());
         weights[0] += window.centre();
         Ok(Fitted { encoding, weights, covariance: None })
     }
+}
+
+/// An intercept by a mean and by a descent, whose error is `error`, or what the two are apart beyond twice their errors. Then the target is
+/// skewed, and the mean is what is asked for.
+fn pooled(mean: TargetMean, descended: f64, error: f64) -> f64 {
+    let apart = (descended - mean.value).abs() - 2.0 * mean.deviation.hypot(error);
+    let (of_mean, of_descent) = (mean.deviation.powi(2), error.max(apart).powi(2));
+    (of_descent * mean.value + of_mean * descended) / (of_descent + of_mean)
 }
 
 /// Largest residual that a row's slope tells of, as a share of half the target's window.
@@ -121,6 +131,14 @@ fn clip(deviation: f64, signal: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mean_and_a_descent_are_pooled_unless_they_contradict_each_other() {
+        let mean = TargetMean { value: 0.2, deviation: 0.03 };
+        assert!((pooled(mean, 0.25, 0.04) - (16.0 * 0.2 + 9.0 * 0.25) / 25.0).abs() < 1e-12);
+        // Twelve errors of .05 apart, ten beyond two.
+        assert!((pooled(mean, -0.4, 0.04) - (0.2 - 0.6 * 0.0009 / (0.25 + 0.0009))).abs() < 1e-12);
+    }
 
     /// By hand: `.8 · .25 = .2`; four times the signal, twice the residual; `.8 · .25 · 480/500 · 480 / 4`.
     #[test]
