@@ -33,7 +33,7 @@ Exit codes:
 pub(crate) enum Command {
     /// Fit a private model to a table, charge the ledger, write model and certificate
     Fit(FitArguments),
-    /// Fit a model without privacy to rows that are public: a yardstick, or a start for `fit --init`
+    /// Fit a model without privacy to rows that are public: a yardstick, or, of many rows, a start for `fit --init`
     FitPublic(FitPublicArguments),
     /// Say what `fit` would ask, pay and expect, without reading a row
     Plan(PlanArguments),
