@@ -70,7 +70,7 @@ impl CsvTable {
     /// The names in the first line, trimmed; none when the file is empty.
     pub(crate) fn read_header(&mut self) -> Result<Option<Vec<String>>, SourceError> {
         self.has_header = true;
-        let mut line = FirstLine { stream: &mut self.stream, is_begun: false, is_ended: false, is_passed: false };
+        let mut line = FirstLine { stream: &mut self.stream, is_begun: false, left: None, is_passed: false };
         let is_found = self.record.read(&mut self.tokenizer, &mut line, HEADER_COLUMNS_MAX)?;
         if line.is_passed {
             return Err(SourceError::HeaderNotClosed { path: self.path.clone() });
@@ -123,18 +123,19 @@ impl CsvTable {
 /// into it.
 struct FirstLine<'a> {
     stream: &'a mut ByteStream,
-    /// Whether a byte of the line was read, and its end.
+    /// Whether a byte of the line was read.
     is_begun: bool,
-    is_ended: bool,
+    /// Bytes of it that are not consumed, with its end, once that is in hand.
+    left: Option<usize>,
     /// Whether more was asked for.
     is_passed: bool,
 }
 
 impl TextInput for FirstLine<'_> {
     fn fill(&mut self) -> Result<&[u8], SourceError> {
-        if self.is_ended {
-            self.is_passed = true;
-            return Ok(&[]);
+        if let Some(left) = self.left {
+            self.is_passed |= left == 0;
+            return if left == 0 { Ok(&[]) } else { Ok(&self.stream.fill()?[..left]) };
         }
         let bytes = self.stream.fill()?;
         let is_end = |byte: &u8| b"\r\n".contains(byte);
@@ -147,8 +148,9 @@ impl TextInput for FirstLine<'_> {
         self.is_begun |= blank < bytes.len();
         match bytes[blank..].iter().position(is_end) {
             Some(length) => {
-                self.is_ended = true;
-                Ok(&bytes[..=blank + length])
+                let left = blank + length + 1;
+                self.left = Some(left);
+                Ok(&bytes[..left])
             }
             None => Ok(bytes),
         }
@@ -156,6 +158,9 @@ impl TextInput for FirstLine<'_> {
 
     fn consume(&mut self, bytes: usize) {
         self.stream.consume(bytes);
+        if let Some(left) = &mut self.left {
+            *left -= bytes;
+        }
     }
 }
 

@@ -644,6 +644,10 @@ fn a_header_whose_quotes_are_not_closed_is_refused_and_nothing_behind_it_is_look
             assert_eq!(broken(&rows), message);
         }
     }
+    // However long it is, it is read in pieces.
+    let wide: String = (0..5000).map(|column| format!("column {column} \"\" ,")).collect();
+    let table = format!("{wide}age,job,\"income\"\n{}20,clerk,low\n", ",".repeat(5000));
+    assert_eq!(read(&files.write("table.csv", table), &schema("")), ["20 #1 =0"]);
     // A closed one may hold anything but a line end.
     let table = "\n\r\n\"age\",\"a \"\"job\"\", or none\",job,income\r\n20,,clerk,low\r\n";
     assert_eq!(read(&files.write("table.csv", table), &schema("")), ["20 #1 =0"]);
