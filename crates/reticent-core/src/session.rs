@@ -142,8 +142,8 @@ impl<'a> Session<'a> {
     /// `None` under every other adjacency.
     ///
     /// # Errors
-    /// [`SessionError::Ledger`] when the request is about other labels than earlier ones, [`SessionError::PrivateFeatures`] when the ledger promises more than labels, [`SessionError::Engine`] when the rows cannot be
-    /// reached.
+    /// [`SessionError::Ledger`] when the request is about other labels than earlier ones, [`SessionError::PrivateFeatures`] when the ledger
+    /// promises more than labels, [`SessionError::Engine`] when the rows cannot be reached.
     pub fn public_features(&self, request: &Request) -> Result<Option<PublicFeatures>, SessionError> {
         match self.claimed.adjacency {
             Adjacency::Label => {
