@@ -16,8 +16,8 @@ fn help_is_an_overview() {
 
     Commands:
       fit         Fit a private model to a table, charge the ledger, write model and certificate
-      fit-public  Fit a model without privacy to rows that are public: a yardstick, or a start for `fit
-                  --init`
+      fit-public  Fit a model without privacy to rows that are public: a yardstick, or, of many rows, a
+                  start for `fit --init`
       plan        Say what `fit` would ask, pay and expect, without reading a row
       predict     Score the rows of a table with a model
       evaluate    Measure a model on a table: exactly if its rows are public, by noisy counts if not
