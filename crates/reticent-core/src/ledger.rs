@@ -161,16 +161,19 @@ impl Account {
         Ok(())
     }
 
+    /// Whether labels are protected, and all else of a row is public, under a promised relation.
+    #[must_use]
+    pub fn promises_labels(&self) -> bool {
+        self.spent.keys().any(|relation| relation.adjacency == Adjacency::Label)
+    }
+
     /// Checks that a request is about the labels that earlier ones were about, where the owner promises to protect labels: see
     /// [`crate::label_use`].
     ///
     /// # Errors
     /// [`Refusal::OtherColumn`], [`Refusal::OtherLabels`].
     pub fn check_labels(&self, request: &Request) -> Result<(), Refusal> {
-        let is_of_labels = |relation: &Relation| relation.adjacency == Adjacency::Label;
-        let Some(labels) = request.labels.as_ref().filter(|_| self.spent.keys().any(is_of_labels)) else {
-            return Ok(());
-        };
+        let Some(labels) = request.labels.as_ref().filter(|_| self.promises_labels()) else { return Ok(()) };
         match self.labels.iter().find(|earlier| !earlier.agrees_with(labels)) {
             None => Ok(()),
             Some(earlier) if earlier.column == labels.column => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use reticent_core::adjacency::{Adjacency, Relation, RelationSyntax};
+use reticent_core::adjacency::{Relation, RelationSyntax};
 use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{Account, Budget, Request};
 use reticent_core::units::{Delta, Epsilon, MuSquared, UnitError};
@@ -103,9 +103,11 @@ impl<'t> Reading<'t> {
                 .try_fold(*total, MuSquared::checked_add)
                 .ok_or_else(|| self.damaged("the charges add up to more than a ledger can hold"))?;
         }
-        let is_of_labels = |relation: &Relation| relation.adjacency == Adjacency::Label;
-        let labels = if spent.keys().any(is_of_labels) { self.labels()? } else { Vec::new() };
-        Ok(Account { budget: self.budget()?, spent, labels })
+        let mut account = Account { budget: self.budget()?, spent, labels: Vec::new() };
+        if account.promises_labels() {
+            account.labels = self.labels()?;
+        }
+        Ok(account)
     }
 
     /// The labels that requests were about, each once.

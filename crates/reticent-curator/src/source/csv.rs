@@ -70,7 +70,8 @@ impl CsvTable {
     /// The names in the first line, trimmed; none when the file is empty.
     pub(crate) fn read_header(&mut self) -> Result<Option<Vec<String>>, SourceError> {
         self.has_header = true;
-        let mut line = FirstLine { stream: &mut self.stream, is_begun: false, left: None, is_passed: false };
+        let mut line =
+            FirstLine { stream: &mut self.stream, is_begun: false, left: None, is_at_end: false, is_passed: false };
         let is_found = self.record.read(&mut self.tokenizer, &mut line, HEADER_COLUMNS_MAX)?;
         if line.is_passed {
             return Err(SourceError::HeaderNotClosed { path: self.path.clone() });
@@ -127,6 +128,9 @@ struct FirstLine<'a> {
     is_begun: bool,
     /// Bytes of it that are not consumed, with its end, once that is in hand.
     left: Option<usize>,
+    /// Whether the file ends with the line: it is read as if a line end stood there, so that a quotation is closed or is not whether
+    /// or not rows follow.
+    is_at_end: bool,
     /// Whether more was asked for.
     is_passed: bool,
 }
@@ -135,9 +139,14 @@ impl TextInput for FirstLine<'_> {
     fn fill(&mut self) -> Result<&[u8], SourceError> {
         if let Some(left) = self.left {
             self.is_passed |= left == 0;
-            return if left == 0 { Ok(&[]) } else { Ok(&self.stream.fill()?[..left]) };
+            return if self.is_at_end || left == 0 { Ok(&b"\n"[..left]) } else { Ok(&self.stream.fill()?[..left]) };
         }
         let bytes = self.stream.fill()?;
+        if bytes.is_empty() && self.is_begun {
+            self.is_at_end = true;
+            self.left = Some(1);
+            return Ok(b"\n");
+        }
         let is_end = |byte: &u8| b"\r\n".contains(byte);
         let blank = match self.is_begun {
             true => 0,
@@ -157,7 +166,9 @@ impl TextInput for FirstLine<'_> {
     }
 
     fn consume(&mut self, bytes: usize) {
-        self.stream.consume(bytes);
+        if !self.is_at_end {
+            self.stream.consume(bytes);
+        }
         if let Some(left) = &mut self.left {
             *left -= bytes;
         }
