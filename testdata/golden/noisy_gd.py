@@ -148,20 +148,48 @@ for _ in range(20):
     intercept -= (np.sum(density * predicted) - base) / np.sum(density * predicted * (1 - predicted))
 expected = np.sum(density * predicted * np.sign(points))
 weight = np.array([base * positive, -base * (1 - positive), -(1 - base) * positive, (1 - base) * (1 - positive)])
-share = 2 * np.sum(weight * cells) / rows / expected
+# By chance: what rows pull their own scores, of which the sign of a normal change sees E|z| / E[z²].
+freedom, flow_time = 0.0, 31.0
+for scaled_deviation in (0.0, 0.7, 1.1, 0.4):
+    freedom += 1 - np.exp(-0.3 * scaled_deviation**2 * flow_time / row_norm)
+by_chance = 10 * freedom * np.sum(density * np.abs(points)) / deviation / rows
+# What is left of the variance when chance has its part, by bisection.
+variances = base * (1 - base) * positive * (1 - positive)
+low, high = 0.0, 1.0
+for _ in range(100):
+    left = (low + high) / 2
+    gap = 1 - max(np.sum(weight * cells) / rows - left * by_chance / 2, 0) ** 2 / variances - left
+    low, high = (left, high) if gap > 0 else (low, left)
+share = (2 * np.sum(weight * cells) / rows - by_chance) / expected
 error = 2 * cell_noise / rows * np.sqrt(np.sum(weight**2)) / expected
 kept = np.clip((share / error**2 + 0.5 / 0.36) / (1 / error**2 + 1 / 0.36) / 0.7, 0, 1)
 
 # Calibration: hits beyond the confidence at the first factor, and how it grows from factor to factor, an octave each, by SciPy's cubic with
 # given slopes.
 steps, step_noise = np.array([90.0, 41.0, 33.0, 22.0, -3.0, 12.0]), 14.0
-surplus = -steps[0] + np.concatenate([[0.0], np.cumsum(steps[1:])])
+surplus = 6.5 - steps[0] + np.concatenate([[0.0], np.cumsum(steps[1:])])
 at_octaves = CubicHermiteSpline(np.arange(6), surplus, np.gradient(surplus))
 octaves = np.arange(41) / 8
 logarithms = octaves - 1
 variance = 2.5 * step_noise**2 + min(2000 / 100, (surplus[-1] - surplus[0]) / 10) ** 2
 weights_of = np.where(logarithms == 0, 6, 1) * np.exp(-(at_octaves(octaves) ** 2) / 2 / variance - np.where(logarithms > 0, logarithms, -0.5 * logarithms))
 factor = 2 ** np.average(logarithms, weights=weights_of)
+
+# Calibration of a number: residuals on the side of the change at factors 0, 1/2, 1, 2 and 4, and what they are by chance.
+residual_steps, residual_noise, freedom_of_number, clip, spread = np.array([70.0, 22.0, 25.0, 41.0, 60.0]), 6.0, 9.0, 0.3, 0.14
+standard = np.linspace(-9, 9, 200001)
+normal = np.exp(-(standard**2) / 2)
+normal /= normal.sum()
+psi = np.clip(0.25 * standard / clip, -1, 1)
+within = np.sum(normal * (np.abs(0.25 * standard) < clip)) / clip
+of_rows = np.sum(normal * np.minimum(np.abs(standard) / 1.5, 1) * np.abs(standard)) / spread
+optimism = freedom_of_number * np.sum(normal * psi**2) / within * of_rows
+surplus_of_number = optimism - residual_steps[0] + np.concatenate([[0.0], np.cumsum(residual_steps[1:])])
+places = np.arange(33) / 8
+cubic_of_number = CubicHermiteSpline(np.arange(5), surplus_of_number, np.gradient(surplus_of_number))
+spread_of_places = 2.5 * residual_noise**2 + 2 * optimism**2 / freedom_of_number
+weights_of_number = np.where(places == 2, 6, 1) * np.exp(-(cubic_of_number(places) ** 2) / 2 / spread_of_places - np.maximum(places - 2, 0))
+factor_of_number = np.average(np.where(places <= 2, places / 2, 2 ** (places - 2)), weights=weights_of_number)
 
 # Slopes of the bounded softmax for scores (0.5, -1, 2), class by class, before they are truncated.
 p = np.exp([0.5, -1.0, 2.0])
@@ -213,6 +241,12 @@ print(
             "confidence_steps": steps.tolist(),
             "step_noise": step_noise,
             "factor": float(factor),
+            "freedom": float(freedom),
+            "unexplained": float(left),
+            "residual_steps": residual_steps.tolist(),
+            "residual_noise": residual_noise,
+            "optimism": float(optimism),
+            "factor_of_number": float(factor_of_number),
             "kept": float(kept),
             "softmax_slopes": (2048 * softmax).tolist(),
             "saturations": saturations,

@@ -49,6 +49,7 @@ CASES = {
     "correct count": ([2 * COUNT**2] * 3, None),
     "excess hits": ([COUNT**2 * 5 // 4, COUNT**2 * 17 // 4, COUNT**2 * 5 // 4], None),
     "confidence steps": ([COUNT**2, 4 * COUNT**2, COUNT**2], None),
+    "residual steps": ([COUNT**2, 4 * COUNT**2, 4 * COUNT**2], None),
     "log loss": ([(5 * COUNT) ** 2] * 3, None),
     "squared error": ([4 * COUNT**2, 7 * COUNT**2, 7 * COUNT**2], None),
     "marginals, 2 classes": (marginals(1, 2, 3), None),

@@ -17,6 +17,7 @@ mod kdd;
 mod linear;
 mod methods;
 mod mnist;
+mod no_signal;
 mod normal;
 mod party;
 mod plot;
@@ -95,6 +96,8 @@ enum Study {
     Criteo,
     /// A generated table, N = 10,000 and d = 10: excess log loss
     Synthetic,
+    /// Generated tables that say nothing of the target: excess over the base rate or the mean
+    NoSignal,
 }
 
 pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
@@ -118,5 +121,6 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
         Study::Party => party::run(&mut runner),
         Study::Criteo => criteo::run(&mut runner),
         Study::Synthetic => synthetic::run(&mut runner),
+        Study::NoSignal => no_signal::run(&mut runner),
     }
 }

@@ -63,6 +63,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
         Map::CorrectCount { .. }
         | Map::ExcessHits { .. }
         | Map::ConfidenceSteps { .. }
+        | Map::ResidualSteps { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => {
@@ -138,6 +139,25 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
             let beyond = COUNT_STEP * i64::from(raised == class) - confidence[0];
             for (total, step) in totals.iter_mut().zip([beyond].into_iter().chain(grows)) {
                 *total += i128::from(step * steps(rise) / longest);
+            }
+        }
+        Map::ResidualSteps { .. } => {
+            if label == UNUSABLE_LABEL {
+                return;
+            }
+            let scores = all_scores();
+            let (change, models) = scores.split_at(1);
+            // A share of `c`, far enough for every number: a NaN becomes 0.
+            let steps = |value: f32| {
+                let share = f64::from(value) / f64::from(query.weights().saturation());
+                ((share * COUNT_STEP as f64) as i64).clamp(-FAR, FAR)
+            };
+            let models: Vec<i64> = models.iter().map(|score| steps(*score)).collect();
+            let weight = ((f64::from(change[0]) * COUNT_STEP as f64) as i64).clamp(-COUNT_STEP, COUNT_STEP);
+            let longest = (ceil_sqrt(u128::from(longest_residual_steps(&models))) as i64).max(COUNT_STEP);
+            let number = steps(query.weights().target_window().share_of(label));
+            for (total, step) in totals.iter_mut().zip(residual_steps(&models, number)) {
+                *total += i128::from(step * weight / longest);
             }
         }
         Map::LogLoss { classes } => {
@@ -503,6 +523,24 @@ fn raised_class(change: &[f32]) -> (usize, f32) {
     let raised = largest_place(change);
     let mean = change.iter().sum::<f32>() / change.len() as f32;
     (raised, change[raised] - mean)
+}
+
+/// Farthest that a score or a number is taken to lie from the middle of its window in [`Map::ResidualSteps`].
+const FAR: i64 = COUNT_STEP << 20;
+
+/// The residual of a number by the first model, and by how much it falls from each to the next, each residual within one step of 0.
+fn residual_steps(models: &[i64], number: i64) -> impl Iterator<Item = i64> {
+    let residual = move |model: &i64| (number - model).clamp(-COUNT_STEP, COUNT_STEP);
+    let first = models.first().map(residual);
+    first.into_iter().chain(models.windows(2).map(move |pair| residual(&pair[0]) - residual(&pair[1])))
+}
+
+/// Square of the longest that [`residual_steps`] are with any number. Between the numbers at which a residual is brought to its bound they
+/// are linear, so their square is convex: it is largest at one of those.
+fn longest_residual_steps(models: &[i64]) -> u64 {
+    let bounds = models.iter().flat_map(|model| [model - COUNT_STEP, model + COUNT_STEP]);
+    let square = |number| residual_steps(models, number).map(|step| step.unsigned_abs().pow(2)).sum();
+    bounds.map(square).max().unwrap_or(0)
 }
 
 /// `ln sum e^(z_k) - z_class`.

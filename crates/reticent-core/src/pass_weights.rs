@@ -87,14 +87,15 @@ impl PassWeights {
 
     /// Softmax slopes at least this long, as a share of the longest that the same scores have with any class, are scaled to
     /// length 1; shorter ones in proportion. So are the residuals of a number at least this long, as a share of half its window. 1 unless
-    /// set. [Bounded slopes](crate::slope::bounded_softmax_slopes) and those of [`Loss::Huber`](crate::query::Loss::Huber) look at it.
+    /// set. [Bounded slopes](crate::slope::bounded_softmax_slopes), those of [`Loss::Huber`](crate::query::Loss::Huber) and
+    /// [residual steps](crate::query::Map::ResidualSteps) look at it.
     #[must_use]
     pub fn saturation(&self) -> f32 {
         self.saturation
     }
 
     /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries, gradients of
-    /// [`Loss::Huber`](crate::query::Loss::Huber), sums of the target, products of labels with a public matrix and their squares alone look
+    /// [`Loss::Huber`](crate::query::Loss::Huber), [residual steps](crate::query::Map::ResidualSteps), sums of the target, products of labels with a public matrix and their squares alone look
     /// at it.
     #[must_use]
     pub fn target_window(&self) -> TargetWindow {

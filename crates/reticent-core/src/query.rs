@@ -35,8 +35,8 @@ pub const COUNT_STEP: i64 = 1 << 20;
 /// Bins of equal width over the bounds of a numeric target: see [`Map::Marginals`].
 pub const TARGET_BINS: u32 = 256;
 
-/// Most models that [`Map::ConfidenceSteps`] compares.
-pub const CONFIDENCE_MODELS_MAX: u32 = 64;
+/// Most models that [`Map::ConfidenceSteps`] and [`Map::ResidualSteps`] compare.
+pub const STEP_MODELS_MAX: u32 = 64;
 
 /// Fewest and most bins of equal width over the bounds of a number: see [`Map::NumberBins`].
 pub const NUMBER_BINS: (u32, u32) = (2, 256);
@@ -275,7 +275,16 @@ pub enum Map {
     ConfidenceSteps {
         /// Classes: two have one score a model, more have one each.
         classes: u32,
-        /// Models besides the change, between 1 and [`CONFIDENCE_MODELS_MAX`].
+        /// Models besides the change, between 1 and [`STEP_MODELS_MAX`].
+        models: u32,
+    },
+    /// How far a number lies on the side that a change of its score points to, beyond what some models say: `models` coordinates in steps
+    /// of [`COUNT_STEP`]. With `r_1`, `r_2`, .. the residuals `y - score` by the models over `c`, brought into [-1, 1], and `s` the sign of the
+    /// change: `s r_1`, `s (r_1 - r_2)`, `s (r_2 - r_3)` and so on, times a weight that looks at the features alone. The weight is the size of the
+    /// change, at most 1, and so small that no number makes the contribution longer than 1. `c` is the
+    /// [saturation](PassWeights::saturation). The weights of the change come first, then those of the models.
+    ResidualSteps {
+        /// Models besides the change, between 1 and [`STEP_MODELS_MAX`].
         models: u32,
     },
     /// Log loss capped at [`log_loss_cap`], in steps of [`LOG_LOSS_STEP`]: one coordinate.
@@ -331,6 +340,7 @@ impl Map {
             Self::CorrectCount { classes } | Self::LogLoss { classes } => outputs(classes) * encoded,
             Self::ExcessHits { classes } => 2 * outputs(classes) * encoded,
             Self::ConfidenceSteps { classes, models } => (1 + models as usize) * outputs(classes) * encoded,
+            Self::ResidualSteps { models } => (1 + models as usize) * encoded,
         }
     }
 }
@@ -455,8 +465,8 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
             let is_legal = bins.is_power_of_two() && (NUMBER_BINS.0..=NUMBER_BINS.1).contains(&bins);
             range(is_legal, "the number of bins")
         }
-        Map::ConfidenceSteps { models, .. } => {
-            range((1..=CONFIDENCE_MODELS_MAX).contains(&models), "the number of models")
+        Map::ConfidenceSteps { models, .. } | Map::ResidualSteps { models } => {
+            range((1..=STEP_MODELS_MAX).contains(&models), "the number of models")
         }
         Map::ClippedGradient { clip, .. } => {
             range((1..=GRADIENT_NORM_MAX).contains(&clip), "the bound on a row's gradient")
@@ -531,7 +541,7 @@ fn count_coordinates(map: &Map) -> u64 {
         Map::LabelBins => u64::from(TARGET_BINS),
         Map::NumberBins { numeric, bins } => u64::from(bins) * u64::from(numeric),
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
-        Map::ConfidenceSteps { models, .. } => u64::from(models),
+        Map::ConfidenceSteps { models, .. } | Map::ResidualSteps { models } => u64::from(models),
         Map::SquaredError => 4,
         Map::ClassCount { classes } => u64::from(classes),
         Map::Marginals { classes, numeric, categories, .. } => {
@@ -640,6 +650,7 @@ impl SumQuery {
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
+            | Map::ResidualSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => encoded,
@@ -652,6 +663,7 @@ impl SumQuery {
         let has_number = matches!(
             *shape.map(),
             Map::TargetSum
+                | Map::ResidualSteps { .. }
                 | Map::Gradient { loss: Loss::Huber, .. }
                 | Map::Gram { target: ProductTarget::Number | ProductTarget::NumberOverNorm, .. }
         );
@@ -701,6 +713,7 @@ impl SumQuery {
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
+            | Map::ResidualSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::Minimum(_)
@@ -762,6 +775,7 @@ impl SumQuery {
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
+            | Map::ResidualSteps { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => 1.0 / COUNT_STEP as f64,
             Map::TargetSum => 1.0 / f64::from(LATTICE_NORM_MAX),
@@ -896,6 +910,7 @@ mod tests {
             (with(&VECTORS, &[("columns", 5), ("outputs", 4)]), 20),
             (Map::ScoreHistogram { buckets: 5 }, 10),
             (Map::ConfidenceSteps { classes: 3, models: 6 }, 6),
+            (Map::ResidualSteps { models: 5 }, 5),
             (Map::SoftmaxGradient { classes: 3, columns: 7 }, 21),
             (Map::Marginals { classes: 3, numeric: 4, categorical: 1, categories: 6 }, 3 + 6 + 8),
             (Map::SquaredError, 4),

@@ -269,6 +269,7 @@ impl Engine for PartyVotes {
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
+            | Map::ResidualSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => Err(other()),

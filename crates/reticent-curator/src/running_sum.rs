@@ -67,6 +67,7 @@ impl<'a> RunningSum<'a> {
             Map::ConfidenceSteps { classes, models } => {
                 self.add_scored((1 + models as usize) * outputs(classes), block)
             }
+            Map::ResidualSteps { models } => self.add_scored(1 + models as usize, block),
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::NumberBins { .. }

@@ -146,6 +146,7 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
         | Map::CorrectCount { .. }
         | Map::ExcessHits { .. }
         | Map::ConfidenceSteps { .. }
+        | Map::ResidualSteps { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
         | Map::SquaredError => Ok(Answer::Lattice),

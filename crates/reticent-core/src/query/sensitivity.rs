@@ -129,6 +129,7 @@ impl QueryShape {
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
+            | Map::ResidualSteps { .. }
             | Map::LogLoss { .. }
             | Map::SquaredError => return None,
         };
@@ -161,6 +162,7 @@ impl QueryShape {
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
+            | Map::ResidualSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::SquaredError => Some(MuSquared::ZERO),
@@ -176,7 +178,7 @@ impl QueryShape {
             // At most (1 - p, (1 - p)/2) or (-p, (1 - p)/2).
             Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 5,
             // Divided by the longest that it is with any label, where that is more than one step.
-            Map::ConfidenceSteps { .. } => COUNT_SQUARE,
+            Map::ConfidenceSteps { .. } | Map::ResidualSteps { .. } => COUNT_SQUARE,
             Map::LogLoss { classes } => (LOG_LOSS_STEP as u128 * u128::from(log_loss_cap(classes))).pow(2),
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
@@ -205,6 +207,8 @@ impl QueryShape {
             Map::ExcessHits { .. } => COUNT_SQUARE / 4 * 17,
             // From a right class that no model expects, (1, 0, ..), to a wrong one that all are sure of, (-1, 0, ..).
             Map::ConfidenceSteps { .. } => 4 * self.row_norm_square(),
+            // From a number far above all models to one far below.
+            Map::ResidualSteps { .. } => 4 * self.row_norm_square(),
             // Three coordinates move by at most one step, the label by two.
             Map::SquaredError => 7 * COUNT_SQUARE,
             // From one cell to another.
@@ -239,7 +243,7 @@ impl QueryShape {
             }
             // The first coordinate alone looks at the label, and moves by the weight.
             Map::ConfidenceSteps { .. } => self.row_norm_square(),
-            Map::SquaredError | Map::TargetSum => self.row_change_square(),
+            Map::SquaredError | Map::TargetSum | Map::ResidualSteps { .. } => self.row_change_square(),
             // From one class or bin to another, or, unusable, out of the sum.
             Map::Marginals { classes, .. } => (2 * target_cell_square(classes)).max(self.row_norm_square()),
             Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
@@ -336,6 +340,7 @@ impl QueryShape {
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
+            | Map::ResidualSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
             | Map::Minimum(_)

@@ -448,6 +448,38 @@ fn confidence_steps_are_those_of_the_class_that_rises_most() {
     near(&three, 2, &[-0.4 * 0.2119]);
 }
 
+/// By hand: residuals on the side that the change points to, how they fall from model to model, and the weight.
+#[test]
+fn residual_steps_are_those_on_the_side_of_the_change() {
+    let row = Row { features: vec![1000, 2000, 0], step: 1e-3 };
+    let of_weights = |weights: &[[f64; 3]], models: u32| {
+        let shape = QueryShape::new(Map::ResidualSteps { models }, PrivacyUnit::Row, 1000).expect("small");
+        let window = TargetWindow::new(0.25, 0.5);
+        let weights = PassWeights::quantise(weights.as_flattened()).with_saturation(0.5).with_target_window(window);
+        SumQuery::new(shape, encoding(), weights).expect("columns fit")
+    };
+    let near = |query: &SumQuery, number: f64, expected: &[f64]| {
+        let found = added(query, &row, (number * 32_767.0).round() as CodedLabel);
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((*found as f64 / COUNT - expected).abs() < 1e-3, "{found} {expected} {number}");
+        }
+    };
+    // The change is -0.4. Scores are 0, -0.2 and -0.8 of the window; a number of -0.05 in the bounds is -0.6 there. With c = .5 residuals
+    // are -1 (of -1.2), -.8 and .4.
+    let models = [[-0.4, 0.0, 0.0], [0.0; 3], [-0.2, 0.0, 0.0], [-0.8, 0.0, 0.0]];
+    let three = of_weights(&models, 3);
+    // Of all numbers -.5 of the window has the longest steps: (-1, -.4, -1.2).
+    let longest = f64::sqrt(1.0 + 0.16 + 1.44);
+    near(&three, -0.05, &[0.4 / longest, 0.4 * 0.2 / longest, 0.4 * 1.2 / longest]);
+    near(&three, 0.9, &[-0.4 / longest, 0.0, 0.0]);
+    assert_eq!(added(&three, &row, UNUSABLE_LABEL), [0; 3]);
+    // A change of 3 weighs 1, and one model's residual is within 1 as it is: .25 of the bounds is the middle of the window.
+    let one = of_weights(&[[3.0, 0.0, 0.0], [0.1, 0.0, 0.0]], 1);
+    near(&one, 0.25, &[-0.2]);
+    near(&one, -0.9, &[-1.0]);
+}
+
 /// Equal scores predict the first class, and one so large that its probability is 1 lies in the last bucket.
 #[test]
 fn scores_at_the_borders_have_their_place() {

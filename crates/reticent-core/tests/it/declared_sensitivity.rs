@@ -27,6 +27,7 @@ fn map(name: &str) -> Map {
         "correct count" => Map::CorrectCount { classes: 3 },
         "excess hits" => Map::ExcessHits { classes: 3 },
         "confidence steps" => Map::ConfidenceSteps { classes: 3, models: 5 },
+        "residual steps" => Map::ResidualSteps { models: 5 },
         "log loss" => Map::LogLoss { classes: 3 },
         "squared error" => Map::SquaredError,
         "marginals, 2 classes" => marginals(2, 3, 2, 8),
@@ -53,7 +54,7 @@ fn integers(values: &Value) -> Option<Vec<u128>> {
 #[test]
 fn every_question_declares_what_the_formulas_give() {
     let cases: Vec<Value> = serde_json::from_str(GOLDEN).expect("JSON");
-    assert_eq!(cases.len(), 25);
+    assert_eq!(cases.len(), 26);
     for case in cases {
         let name = case["query"].as_str().expect("a name");
         let (l2, l1) = (integers(&case["l2_square"]).expect("three"), integers(&case["l1"]));

@@ -15,6 +15,8 @@ use reticent_core::target_window::TargetWindow;
 use reticent_testkit::{generate, reveal};
 
 const COLUMNS: usize = 1 + 3 + 4;
+/// Most scores of a row that a question below looks at, each with weights of its own.
+const SCORES: usize = 12;
 
 fn queries(weights: &[f64]) -> Vec<SumQuery> {
     let schema = generate::schema(3, 1, "unit = \"row\"\nadjacency = \"add-remove\"");
@@ -41,6 +43,8 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::ExcessHits { classes: 3 },
         Map::ConfidenceSteps { classes: 2, models: 4 },
         Map::ConfidenceSteps { classes: 3, models: 3 },
+        Map::ResidualSteps { models: 1 },
+        Map::ResidualSteps { models: 5 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 7_777_777 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 2048 * 32767 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 },
@@ -62,6 +66,8 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
             2 * reticent_core::query::outputs(classes)
         } else if let Map::ConfidenceSteps { classes, models } = map {
             (1 + models as usize) * reticent_core::query::outputs(classes)
+        } else if let Map::ResidualSteps { models } = map {
+            1 + models as usize
         } else if three {
             3
         } else {
@@ -114,7 +120,7 @@ proptest! {
 
     #[test]
     fn no_row_passes_its_sensitivity(
-        weights in prop::collection::vec(-50.0f64..50.0, COLUMNS),
+        weights in prop::collection::vec(-50.0f64..50.0, SCORES * COLUMNS),
         (first, second) in (lattice_row(), lattice_row()),
         (one, other) in (label(), label()),
     ) {

@@ -76,6 +76,7 @@ fn maps(coding: &Coding) -> Vec<Map> {
         Map::CorrectCount { classes: 3 },
         Map::ExcessHits { classes: 3 },
         Map::ConfidenceSteps { classes: 3, models: 3 },
+        Map::ResidualSteps { models: 4 },
         Map::LogLoss { classes: 2 },
         Map::ScoreHistogram { buckets: 16 },
         Map::SquaredError,

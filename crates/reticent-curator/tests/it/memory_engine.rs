@@ -44,6 +44,8 @@ pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQ
         2 * reticent_core::query::outputs(classes)
     } else if let Map::ConfidenceSteps { classes, models } = map {
         (1 + models as usize) * reticent_core::query::outputs(classes)
+    } else if let Map::ResidualSteps { models } = map {
+        1 + models as usize
     } else if three {
         3
     } else {
@@ -66,7 +68,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-pub(crate) fn maps() -> [Map; 23] {
+pub(crate) fn maps() -> [Map; 24] {
     let clipped = |clip| Map::ClippedGradient { columns: COLUMNS as u32, clip };
     [
         Map::ClassCount { classes: 2 },
@@ -83,6 +85,7 @@ pub(crate) fn maps() -> [Map; 23] {
         Map::ExcessHits { classes: 3 },
         Map::ConfidenceSteps { classes: 2, models: 4 },
         Map::ConfidenceSteps { classes: 3, models: 3 },
+        Map::ResidualSteps { models: 3 },
         gram(ProductTarget::Class, [29, 41, 20, 3]),
         gram(ProductTarget::Number, [4, 5, 0, 1]),
         Map::Marginals { classes: 2, numeric: 3, categorical: 2, categories: 8 },

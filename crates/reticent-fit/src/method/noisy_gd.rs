@@ -20,6 +20,8 @@ mod class_counts;
 mod descended;
 mod heavy_ball;
 mod number;
+mod number_calibration;
+mod optimism;
 mod saturation;
 mod signal_check;
 
@@ -356,7 +358,21 @@ impl Fit {
         let time = stride.time(passes);
         let weights = descent.mean();
         let is_started = init.is_some();
-        let descended = Descended { encoding, scaled, counts, rows, is_started, start, weights, saturation, time };
+        let loss = checked.loss;
+        let descended = Descended {
+            encoding,
+            scaled,
+            counts,
+            rows,
+            loss,
+            is_started,
+            start,
+            weights,
+            saturation,
+            time,
+            kept: 1.0,
+            unexplained: 1.0,
+        };
         if matches!(releases.planned(of_gradient + 1).shape.map(), Map::ScoreHistogram { .. }) {
             descended.check_table(releases)?.calibrated(releases)
         } else {
@@ -368,7 +384,8 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::calibration::likely_factor;
-    use super::signal_check::kept_share;
+    use super::optimism::degrees_of_freedom;
+    use super::signal_check::{chance_of_signs, kept_share, unexplained};
     use super::*;
 
     #[test]
@@ -496,10 +513,21 @@ mod tests {
         assert_close(&descent.mean(), &numbers(&golden, "averaged"));
 
         let cells = numbers(&golden, "cells");
-        let kept = kept_share(&cells, number("cell_noise"), rows, number("base"), number("deviation"));
+        let freedom = degrees_of_freedom(&[0.3], &[0.0, 0.7, 1.1, 0.4], scaled.row_norm, 31.0);
+        assert_close(&[freedom], &[number("freedom")]);
+        let deviation = number("deviation");
+        let chance = chance_of_signs(10.0 * freedom, deviation, rows);
+        let kept = kept_share(&cells, number("cell_noise"), rows, number("base"), deviation, chance);
+        let left = unexplained(&cells, rows, number("base"), chance);
+        assert_close(&[left], &[number("unexplained")]);
         assert_close(&[kept], &[number("kept")]);
-        let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"), 2000.0);
+        let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"), 2000.0, 6.5);
         assert_close(&[factor], &[number("factor")]);
+        let optimism = number_calibration::optimism(9.0, 0.3, 0.25, 0.14);
+        assert!((optimism - number("optimism")).abs() < 1e-4 * optimism, "two quadratures: {optimism}");
+        let steps = numbers(&golden, "residual_steps");
+        let found = number_calibration::likely_factor(&steps, number("residual_noise"), number("optimism"), 9.0);
+        assert_close(&[found], &[number("factor_of_number")]);
 
         let slopes = golden["softmax_slopes"].as_array().expect("a list");
         for (class, expected) in slopes.iter().enumerate() {

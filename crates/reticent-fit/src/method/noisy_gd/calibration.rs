@@ -11,7 +11,7 @@ use crate::softmax::softmax;
 
 /// The factors that are compared, an octave from each to the next.
 pub(super) const FACTORS: [f64; 6] = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
-/// Places an octave at which a factor is weighed.
+/// Places from each factor to the next at which a factor is weighed.
 const PLACES: usize = 8;
 /// Slope of the prior's logarithm an octave above 1, and below: scores that are too sure cost more than those that are not sure enough.
 const DOUBT: (f64, f64) = (1.0, 0.5);
@@ -25,47 +25,80 @@ const TOLERANCE_OF_GROWTH: f64 = 0.1;
 /// Places that the factor 1 counts for: where nothing speaks against it, scores stay as they are.
 const STAY: f64 = 6.0;
 /// Rows count in proportion to how far a class is raised, up to this many times the usual.
-const WHOLE_RISE: f64 = 1.5;
+pub(super) const WHOLE_RISE: f64 = 1.5;
 /// Most steps toward intercepts that predict the same rates, how far one may go, and when they are near enough.
 const STEPS: usize = 100;
 const STEP_MAX: f64 = 1.0;
 const NEAR: f64 = 1e-6;
 
 /// The factor to scale by, from released [confidence steps](reticent_core::query::Map::ConfidenceSteps) at [`FACTORS`], in rows, each with
-/// noise of standard deviation `noise`, over so many `rows`.
+/// noise of standard deviation `noise`, over so many `rows`; `optimism` is what hits have beyond others by
+/// [chance](super::optimism).
 ///
 /// ```text
-///   D(t) = confidence - hits at the octave t = log2 factor, a cubic between the factors
+///   D(t) = confidence - hits + optimism at the octave t = log2 factor, a cubic between the factors
 ///   V = 5/2 noise² + min(rows/100, (D(last) - D(first))/10)²        weight(t) = exp(-D(t)²/(2 V) - t),  below 0 exp(.. + t/2),  at 0 six times
 ///   factor = 2 to the weighted mean of t, at eight places an octave
 /// ```
-pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64) -> f64 {
+pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64, optimism: f64) -> f64 {
+    let surplus = Surplus::of(steps, optimism);
+    let tolerance = (TOLERANCE * rows).min(TOLERANCE_OF_GROWTH * surplus.growth());
     let first = FACTORS[0].log2();
-    let (beyond, grows) = steps.split_first().expect("one step a factor");
-    let grown = grows.iter().sum::<f64>().max(0.0);
-    let tolerance = (TOLERANCE * rows).min(TOLERANCE_OF_GROWTH * grown);
-    let variance = SURPLUS_VARIANCE * noise.powi(2) + tolerance.powi(2);
-    let mut surplus = vec![-beyond];
-    for grown in grows {
-        surplus.push(surplus[surplus.len() - 1] + grown);
+    let doubt = |place: f64| (DOUBT.0 * (first + place)).max(-DOUBT.1 * (first + place));
+    let octave = surplus.mean(surplus.variance(noise) + tolerance.powi(2), -first, doubt, |place| first + place);
+    octave.exp2()
+}
+
+/// How far what is released at each factor is from what it would be at the right one, as far as chance does not explain it; it grows
+/// with the factor.
+pub(super) struct Surplus(Vec<f64>);
+
+impl Surplus {
+    /// From the first release, which falls by the others from factor to factor, and what it is expected to be by chance.
+    pub(super) fn of(steps: &[f64], optimism: f64) -> Self {
+        let (beyond, grows) = steps.split_first().expect("one step a factor");
+        let mut surplus = vec![optimism - beyond];
+        for grown in grows {
+            surplus.push(surplus[surplus.len() - 1] + grown);
+        }
+        Self(surplus)
     }
-    let costs: Vec<(f64, f64)> = (0..=grows.len() * PLACES)
-        .map(|place| {
-            let octaves = place as f64 / PLACES as f64;
-            let octave = first + octaves;
-            let doubt = (DOUBT.0 * octave).max(-DOUBT.1 * octave);
-            (octave, cubic(&surplus, octaves).powi(2) / (2.0 * variance) + doubt)
-        })
-        .collect();
-    let least = costs.iter().fold(f64::INFINITY, |least, (_, cost)| least.min(*cost));
-    let (mut mean, mut total) = (0.0, 0.0);
-    for (octave, cost) in costs {
-        let stays = if octave == 0.0 { STAY } else { 1.0 };
-        let weight = stays * (least - cost).exp();
-        mean += weight * octave;
-        total += weight;
+
+    /// From the first factor to the last.
+    fn growth(&self) -> f64 {
+        (self.0[self.0.len() - 1] - self.0[0]).max(0.0)
     }
-    (mean / total).exp2()
+
+    /// Variance by the noise of the steps.
+    pub(super) fn variance(&self, noise: f64) -> f64 {
+        SURPLUS_VARIANCE * noise.powi(2)
+    }
+
+    /// Mean of a value over places, 0 the first factor and 1 the next, each by how well a surplus of 0 goes with what was found there and how
+    /// much it is doubted; `whole` is the place of the factor 1.
+    pub(super) fn mean(
+        &self,
+        variance: f64,
+        whole: f64,
+        doubt: impl Fn(f64) -> f64,
+        value: impl Fn(f64) -> f64,
+    ) -> f64 {
+        let costs: Vec<(f64, f64)> = (0..=(self.0.len() - 1) * PLACES)
+            .map(|place| {
+                let place = place as f64 / PLACES as f64;
+                (place, cubic(&self.0, place).powi(2) / (2.0 * variance) + doubt(place))
+            })
+            .collect();
+        let least = costs.iter().fold(f64::INFINITY, |least, (_, cost)| least.min(*cost));
+        let (mut mean, mut total) = (0.0, 0.0);
+        for (place, cost) in costs {
+            let stays = if (place - whole).abs() < NEAR { STAY } else { 1.0 };
+            let weight = stays * (least - cost).exp();
+            mean += weight * value(place);
+            total += weight;
+        }
+        mean / total
+    }
 }
 
 /// What to multiply the change by so that it weighs rows: 1 stands for a rise of [`WHOLE_RISE`] times the usual. 0 for no change.
@@ -144,14 +177,14 @@ mod tests {
     #[test]
     fn the_factor_is_the_one_at_which_confidence_meets_the_hits() {
         for best in [-0.5, 0.0, 0.75, 1.25, 2.0, 3.5] {
-            let factor = likely_factor(&steps_to(best, 1000.0), 10.0, 1000.0);
+            let factor = likely_factor(&steps_to(best, 1000.0), 10.0, 1000.0, 0.0);
             assert!((factor.log2() - best).abs() < 0.01, "{best}: {}", factor.log2());
         }
         assert!(
-            (likely_factor(&steps_to(9.0, 1000.0), 10.0, 1000.0) - 16.0).abs() < 1e-3,
+            (likely_factor(&steps_to(9.0, 1000.0), 10.0, 1000.0, 0.0) - 16.0).abs() < 1e-3,
             "no farther than was compared"
         );
-        assert!((likely_factor(&steps_to(-9.0, 1000.0), 10.0, 1000.0) - 0.5).abs() < 1e-3);
+        assert!((likely_factor(&steps_to(-9.0, 1000.0), 10.0, 1000.0, 0.0) - 0.5).abs() < 1e-3);
     }
 
     /// By hand, of noise alone: places t = k/8 from -1 to 4 weigh e^-t, below 0 e^(t/2), and 6 at 0.
@@ -168,22 +201,29 @@ mod tests {
         };
         let weights = (-8i32..=32).map(|place| f64::from(place) / 8.0).map(|t| (t, weight(t)));
         let (mean, total) = weights.fold((0.0, 0.0), |(mean, total), (t, weight)| (mean + t * weight, total + weight));
-        let factor = likely_factor(&steps_to(3.0, 1.0), 1e12, 1000.0);
+        let factor = likely_factor(&steps_to(3.0, 1.0), 1e12, 1000.0, 0.0);
         assert!((factor - (mean / total).exp2()).abs() < 1e-9 && factor < 1.4, "{factor}");
     }
 
     /// A surplus of a hundredth of the rows at 1 and none a quarter of an octave below: no reason to move far, however small the noise.
     #[test]
     fn a_model_that_is_nearly_right_stays_nearly_as_it_is() {
-        let factor = likely_factor(&steps_to(-0.25, 40.0), 0.01, 1000.0);
+        let factor = likely_factor(&steps_to(-0.25, 40.0), 0.01, 1000.0, 0.0);
         assert!((0.9..1.0).contains(&factor), "{factor}");
     }
 
     /// The same surplus where all that the confidence grows by is little more: rows weigh little, and it says as much as a large one.
     #[test]
     fn rows_that_weigh_little_say_as_much() {
-        let factor = likely_factor(&steps_to(1.5, 5.0), 0.01, 1000.0);
+        let factor = likely_factor(&steps_to(1.5, 5.0), 0.01, 1000.0, 0.0);
         assert!((2.3..3.0).contains(&factor), "{factor}");
+    }
+
+    /// Hits of an octave more than confidence, as many as chance explains: the same as none.
+    #[test]
+    fn what_chance_explains_is_taken_off() {
+        let found = likely_factor(&steps_to(1.0, 1000.0), 10.0, 1000.0, 1000.0);
+        assert!((found - 1.0).abs() < 1e-3, "{found}");
     }
 
     #[test]

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use reticent_core::encoding::Encoding;
 use reticent_core::pass_weights::PassWeights;
+use reticent_core::query::Loss;
 
 use super::calibration::{FACTORS, intercepts_of, likely_factor, weight_scale};
 use super::class_counts::{ClassCounts, centred_logs};
 use super::heavy_ball::TIME;
+use super::optimism::{degrees_of_freedom, expected_hits, share_of_hits};
 use super::saturation::divisors_of;
-use super::signal_check::{draw_scores, expected_gain, kept_of_hits, kept_share};
+use super::signal_check::{
+    chance_of_signs, draw_scores, expected_gain, kept_of_hits, kept_share, unexplained, unexplained_by_hits,
+};
 use crate::prepared_fit::{FitError, Fitted, Releases};
 use crate::released_marginals::ScaledColumns;
 use crate::softmax::softmax;
@@ -25,6 +29,7 @@ pub(super) struct Descended {
     pub(super) scaled: ScaledColumns,
     pub(super) counts: ClassCounts,
     pub(super) rows: f64,
+    pub(super) loss: Loss,
     /// Whether it started from a model that was handed in.
     pub(super) is_started: bool,
     pub(super) start: Vec<f64>,
@@ -32,6 +37,10 @@ pub(super) struct Descended {
     pub(super) saturation: f64,
     /// What the steps took: see [`Stride`](super::heavy_ball::Stride).
     pub(super) time: f64,
+    /// Share of the change that the check keeps, and share of the classes' variance that it leaves: rows whose class
+    /// a model knows pull their scores little.
+    pub(super) kept: f64,
+    pub(super) unexplained: f64,
 }
 
 impl Descended {
@@ -42,14 +51,16 @@ impl Descended {
         let released = releases.sum(releases.count() - 2, &self.encoding, PassWeights::quantise(&change))?;
         let (cells, cell_noise) = (released.values(), released.noise_standard_deviation);
         let rate = self.counts.rate(rows);
-        let kept = kept_share(&cells, cell_noise, rows, rate, self.scaled.score_deviation(&change));
+        let deviation = self.scaled.score_deviation(&change);
+        let chance = chance_of_signs(self.freedom(), deviation, rows);
+        self.unexplained = unexplained(&cells, rows, rate, chance);
+        let kept = kept_share(&cells, cell_noise, rows, rate, deviation, self.unexplained * chance);
         self.shorten(&change, kept);
         self.counts.add(&[cells[0] + cells[1], cells[2] + cells[3]], std::f64::consts::SQRT_2 * cell_noise);
         let base = self.counts.log_odds(rows)[0];
         // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
         // the end along.
-        let rate = self.counts.rate(rows);
-        let left = left_of_start(rate.min(1.0 - rate), self.scaled.row_norm, self.time);
+        let left = left_of_start(self.curvatures()[0], self.scaled.row_norm, self.time);
         let end = self.start[0] + intercept_change + left * (base - self.start[0]);
         // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
         let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
@@ -68,14 +79,21 @@ impl Descended {
         let mut first = self.start.clone();
         set_intercepts(&mut first, &bases, columns);
         let ends = intercepts(&self.weights, columns);
-        let links = self.links(&intercepts(&self.start, columns), &ends);
+        let links = self.links(&ends);
         let ends: Vec<f64> = ends.into_iter().zip(links).map(|(end, link)| end + link).collect();
         set_intercepts(&mut self.weights, &ends, columns);
         let change: Vec<f64> = self.weights.iter().zip(&first).map(|(weight, first)| weight - first).collect();
         let both: Vec<f64> = first.iter().chain(&self.weights).copied().collect();
         let released = releases.sum(releases.count() - 2, &self.encoding, PassWeights::quantise(&both))?;
         let expected = self.rows * expected_gain(&first, &change, &deviations);
-        let kept = kept_of_hits(&released.values(), released.noise_standard_deviation, expected);
+        let mut of_columns = change.clone();
+        set_intercepts(&mut of_columns, &vec![0.0; bases.len()], columns);
+        let drawn = draw_scores(&first, &of_columns, &deviations);
+        let rises = one_a_class(intercepts(&change, columns));
+        let values = released.values();
+        let chance = self.freedom() * share_of_hits(&drawn, &rises, |_| 1.0);
+        self.unexplained = unexplained_by_hits(values[0], self.rows, expected_hits(&drawn, &rises), chance);
+        let kept = kept_of_hits(&values, released.noise_standard_deviation, expected, self.unexplained * chance);
         self.shorten(&change, kept);
         Ok(self)
     }
@@ -100,20 +118,22 @@ impl Descended {
         let of_rows = change.iter().map(|change| weight * change);
         let compared: Vec<f64> = of_rows.chain(FACTORS.iter().flat_map(|factor| scaled_by(*factor))).collect();
         let steps = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&compared))?;
-        let weights = scaled_by(likely_factor(&steps.values(), steps.noise_standard_deviation, self.rows));
+        let (values, noise) = (steps.values(), steps.noise_standard_deviation);
+        // What the rows say of the change that was shortened, they say of the whole.
+        let of_hits = share_of_hits(&drawn, &vec![0.0; ends.len().max(2)], |rise| (weight * rise).min(1.0));
+        let optimism = self.kept * self.unexplained * self.freedom() * of_hits;
+        let weights = scaled_by(likely_factor(&values, noise, self.rows, optimism));
         Ok(Fitted { encoding: self.encoding, weights, covariance: None })
     }
 
     /// What intercepts at the end of a descent move by. With more than two classes what shares stand for is the shares times their
     /// divisors, normalised.
-    fn links(&self, starts: &[f64], ends: &[f64]) -> Vec<f64> {
+    fn links(&self, ends: &[f64]) -> Vec<f64> {
         if ends.len() == 1 {
             return vec![0.0];
         }
-        let shares = softmax(starts);
-        let curvatures = shares.iter().zip(divisors_of(&shares, self.saturation));
-        let moved = curvatures.map(|(share, divisor)| {
-            let left = left_of_start(share * (1.0 - share) / divisor, self.scaled.row_norm, self.time);
+        let moved = self.curvatures().into_iter().map(|curvature| {
+            let left = left_of_start(curvature, self.scaled.row_norm, self.time);
             // A start that was handed in stands for itself.
             let of_start = if self.is_started { 0.0 } else { left };
             of_start + (1.0 - left) * LINK_SHARE
@@ -122,12 +142,30 @@ impl Descended {
         moved.zip(factors).map(|(moved, factor)| moved * factor).collect()
     }
 
+    /// Curvature of the mean loss in each score where the descent starts, for rows of norm 1: `min(p, 1 - p)` of the two-sided loss, `p (1 - p)` of
+    /// the logistic one, `p_k (1 - p_k) / d_k` of bounded slopes with divisors `d`.
+    fn curvatures(&self) -> Vec<f64> {
+        let starts = intercepts(&self.start, self.scaled.deviations().len());
+        if starts.len() > 1 {
+            let shares = softmax(&starts);
+            let divisors = divisors_of(&shares, self.saturation);
+            return shares.iter().zip(divisors).map(|(share, divisor)| share * (1.0 - share) / divisor).collect();
+        }
+        let rate = self.counts.rate(self.rows);
+        vec![if self.loss == Loss::Logistic { rate * (1.0 - rate) } else { rate.min(1.0 - rate) }]
+    }
+
+    fn freedom(&self) -> f64 {
+        degrees_of_freedom(&self.curvatures(), &self.scaled.deviations(), self.scaled.row_norm, self.time)
+    }
+
     fn change(&self) -> Vec<f64> {
         self.weights.iter().zip(&self.start).map(|(weight, start)| weight - start).collect()
     }
 
     /// Takes back what is not kept of a change.
     fn shorten(&mut self, change: &[f64], kept: f64) {
+        self.kept = kept;
         for (weight, change) in self.weights.iter_mut().zip(change) {
             *weight -= (1.0 - kept) * change;
         }
@@ -139,12 +177,17 @@ fn intercepts(weights: &[f64], columns: usize) -> Vec<f64> {
     weights.iter().copied().step_by(columns).collect()
 }
 
+/// One number a class: two classes have one score, that of the second.
+fn one_a_class(scores: Vec<f64>) -> Vec<f64> {
+    if let [score] = scores[..] { vec![0.0, score] } else { scores }
+}
+
 fn set_intercepts(weights: &mut [f64], intercepts: &[f64], columns: usize) {
     weights.iter_mut().step_by(columns).zip(intercepts).for_each(|(weight, intercept)| *weight = *intercept);
 }
 
 /// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base
-/// rates: `min(p, 1 - p)` of the two-sided loss, `p_k (1 - p_k) / d_k` of bounded slopes with divisors `d`.
+/// rates.
 fn left_of_start(curvature: f64, row_norm: f64, time: f64) -> f64 {
     (-curvature / row_norm * time).exp()
 }
@@ -170,21 +213,25 @@ mod tests {
         let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [1, 2, 3]\n\
                       [features]\na = { bounds = [0, 10] }\n";
         let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
+        let rates = [0.8, 0.1, 0.1];
+        let start = centred_logs(&shares_of(&rates, 0.5));
+        let weights: Vec<f64> = start.iter().flat_map(|intercept| [*intercept, 0.0]).collect();
         let descended = |is_started, time| Descended {
             scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0, None).scaled(&coding, 100.0, 0.1),
             encoding: Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm)),
             counts: ClassCounts::of(&[80.0, 10.0, 10.0], 1.0),
             rows: 100.0,
             is_started,
-            start: vec![0.0; 6],
-            weights: vec![0.0; 6],
+            start: weights.clone(),
+            weights: weights.clone(),
+            loss: Loss::TwoSidedExponential,
             saturation: 0.5,
             time,
+            kept: 1.0,
+            unexplained: 1.0,
         };
-        let rates = [0.8, 0.1, 0.1];
-        let start = centred_logs(&shares_of(&rates, 0.5));
         let moved = |is_started, time| -> Vec<f64> {
-            let links = descended(is_started, time).links(&start, &start);
+            let links = descended(is_started, time).links(&start);
             start.iter().zip(links).map(|(start, link)| start + link).collect()
         };
         assert_close(&moved(false, 0.0), &centred_logs(&rates));
@@ -193,7 +240,7 @@ mod tests {
             start.iter().zip(centred_logs(&rates)).map(|(start, whole)| (start + whole) / 2.0).collect();
         assert_close(&moved(false, 1e9), &halfway);
         assert_close(&moved(true, 1e9), &halfway);
-        assert_eq!(descended(false, 0.0).links(&[0.3], &[0.9]), [0.0]);
+        assert_eq!(descended(false, 0.0).links(&[0.9]), [0.0], "two classes");
     }
 
     fn assert_close(found: &[f64], expected: &[f64]) {

@@ -4,6 +4,7 @@
 //!   G = sum_i clamp((theta·x_i - y_i) / c, -1, 1) x_i / ||x_i|| + noise         one pass; a row moves the sum by at most 1
 //!   c = 4/5 deviation of the target · max(1, sqrt(n mu / 500))                  from its released bins
 //!   intercept: of the descent and of the released mean of the target, by how well each is known; columns are centred
+//!   result: what the columns change, times the factor that a last release of residuals calls for
 //! ```
 //! A residual that is clipped at less than the target varies by needs noise for that much only, where a matrix of products needs it for the
 //! longest row times the whole target. With a larger budget `c` grows toward least squares, so that a skewed target is met at its mean.
@@ -21,7 +22,9 @@ use reticent_core::schema::Schema;
 use reticent_math::gram_regression::TargetMean;
 
 use super::heavy_ball::{HeavyBall, Stride, descent_time_of_number};
-use super::{CENTRE_NOISE, NAME, Settings, gradient_step, of_gradients};
+use super::number_calibration::{FACTORS, curvature, likely_factor, optimism, weight_scale};
+use super::optimism::degrees_of_freedom;
+use super::{CENTRE_NOISE, NAME, PARTS, Settings, gradient_step, of_gradients};
 use crate::method::{FitRequest, start_weights};
 use crate::model::Model;
 use crate::number_marginals::{NumberMarginals, plan_marginals};
@@ -31,11 +34,13 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 /// `c` in standard deviations of the target up to [`CLIP_SIGNAL`], and that signal `n mu`.
 const CLIP: f64 = 0.8;
 const CLIP_SIGNAL: f64 = 500.0;
+/// Parts of `mu²`, of [`PARTS`], for the calibration.
+const CALIBRATION_PARTS: u32 = 10;
 /// How far from the mean, in standard deviations of the target, the descent is expected to find its intercept: clipped residuals of a skewed
 /// target balance beside it, and the rows are weighted.
 const INTERCEPT_ERROR: f64 = 0.1;
 
-/// Marginals, bins and sums of the target; then one gradient a pass.
+/// Marginals, bins and sums of the target; one gradient a pass; and the calibration.
 pub(super) fn prepare(request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let settings = Settings::of(request)?;
@@ -46,8 +51,12 @@ pub(super) fn prepare(request: &FitRequest<'_>) -> Result<PreparedFit, PlanError
     let (mut releases, left) = plan_marginals(NAME, request, plain.coding())?;
     let columns = plain.coding().columns().len() as u32;
     let shape = QueryShape::of_schema(Map::Gradient { loss: Loss::Huber, columns }, schema)?;
+    let share = claim.mu_squared.fraction_down(CALIBRATION_PARTS, PARTS);
+    let left = left.checked_sub(share).expect("shares are less than the whole");
     releases.push(plan_release(NAME, "gradient", shape, settings.passes, left, &claim.relation)?);
     let noise = releases.last().expect("just planned").noise_scale.get() as f64 * gradient_step();
+    let steps = QueryShape::of_schema(Map::ResidualSteps { models: FACTORS.len() as u32 }, schema)?;
+    releases.push(plan_release(NAME, "calibration", steps, NonZeroU32::MIN, share, &claim.relation)?);
     let expectations =
         of_gradients(settings.passes, schema, noise, "the model is little more than the mean of the target");
     let plan = Plan::of(NAME, request, releases, expectations);
@@ -67,18 +76,18 @@ struct Fit {
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let Self { l2, passes, plain, schema, init } = self;
-        let last = releases.count() - 1;
-        let gradient_noise = releases.planned(last).noise_scale.get() as f64 * gradient_step();
+        let of_gradient = releases.count() - 2;
+        let gradient_noise = releases.planned(of_gradient).noise_scale.get() as f64 * gradient_step();
         let mu = f64::from(passes.get()).sqrt() / gradient_noise;
         let mut marginals = NumberMarginals::released(releases, plain, mu, CENTRE_NOISE)?;
-        let mean = marginals.target_mean(releases, last - 1)?;
+        let mean = marginals.target_mean(releases, of_gradient - 1)?;
         let (window, signal, rows) = (marginals.window, marginals.signal, marginals.usable);
 
         // Weights of scores with the window as [-1, 1].
         let middle = mean.map_or(0.0, |mean| mean.value);
         let encoding = marginals.encoding.clone();
         let columns = encoding.coding().columns().len();
-        let start = match init {
+        let mut start = match init {
             Some(init) => {
                 let in_bounds =
                     start_weights(init, schema, &encoding).map_err(|error| FitError::Numeric(error.to_string()))?;
@@ -99,16 +108,30 @@ impl Fit {
         let row_norm = marginals.scaled.row_norm;
         let largest_curvature = row_norm / f64::from(pass(&[]).saturation()) + l2 / rows;
         let stride = Stride::of(descent_time_of_number(deviation, signal, row_norm), largest_curvature, passes.get());
-        let mut descent = HeavyBall::from(start, columns, stride, rows, *l2, passes.get());
+        let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, *l2, passes.get());
         for _ in 0..passes.get() {
-            descent.follow(&releases.sum(last, &encoding, pass(&descent.weights))?.values());
+            descent.follow(&releases.sum(of_gradient, &encoding, pass(&descent.weights))?.values());
         }
         let mut weights = descent.mean();
         if let (None, Some(mean)) = (init, mean) {
             let slopes = weights[1..].iter().map(|weight| weight * weight).sum::<f64>().sqrt();
             let mean = marginals.intercept(mean, slopes);
             weights[0] = pooled(mean, weights[0], INTERCEPT_ERROR * deviation);
+            start[0] = weights[0];
         }
+        let change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
+        let scaled_by = |factor: f64| start.iter().zip(&change).map(move |(start, change)| start + factor * change);
+        let spread = marginals.scaled.score_deviation(&change);
+        let of_rows = change.iter().map(|change| weight_scale(spread) * change);
+        let compared: Vec<f64> = of_rows.chain(FACTORS.iter().flat_map(|factor| scaled_by(*factor))).collect();
+        let steps = releases.sum(of_gradient + 1, &encoding, pass(&compared))?;
+        let clip = f64::from(pass(&[]).saturation());
+        let curvature = curvature(clip, deviation);
+        let time = stride.time(passes.get());
+        let freedom = degrees_of_freedom(&[curvature], &marginals.scaled.deviations(), row_norm, time);
+        let optimism = optimism(freedom, clip, deviation, spread);
+        let factor = likely_factor(&steps.values(), steps.noise_standard_deviation, optimism, freedom);
+        let mut weights: Vec<f64> = scaled_by(factor).collect();
         weights.iter_mut().for_each(|weight| *weight *= window.half());
         weights[0] += window.centre();
         Ok(Fitted { encoding, weights, covariance: None })

@@ -1,0 +1,112 @@
+//! How much of a number's change to keep, or how much farther to go: one factor on all that the columns change, from released residuals.
+//!
+//! A descent ends where noise would grow faster than signal. What it has found by then may be noise and chance alone, or a good direction that is
+//! not gone far enough. Which of them is one number: the factor at which residuals lie on neither side of the change. Residuals at all factors
+//! are asked together, as each falls from the one before.
+//!
+//! Source: derived in `docs/methods/noisy-gd.md`, "Calibration of a number".
+
+use super::calibration::{Surplus, WHOLE_RISE};
+use super::signal_check::over_normal;
+
+/// The factors that are compared.
+pub(super) const FACTORS: [f64; 5] = [0.0, 0.5, 1.0, 2.0, 4.0];
+/// The place of the factor 1 among them; up to there factors grow evenly, and by octaves from there.
+const WHOLE_PLACE: f64 = 2.0;
+/// Slope of the prior's logarithm above the factor 1.
+const DOUBT: f64 = 1.0;
+
+/// The factor to multiply by, from released [residual steps](reticent_core::query::Map::ResidualSteps) at [`FACTORS`], in rows, each with
+/// noise of standard deviation `noise`; `optimism` is what the first is expected to be by chance, of a descent with so many degrees of freedom.
+///
+/// ```text
+///   D(u) = optimism - residuals at the place u, a cubic between the factors        V = 5/2 noise² + 2 optimism² / freedom
+///   weight(u) = exp(-D(u)²/(2 V) - max(u - 2, 0)),  at u = 2 six times              factor = weighted mean of u/2 up to u = 2, of 2^(u - 2) above
+/// ```
+pub(super) fn likely_factor(steps: &[f64], noise: f64, optimism: f64, freedom: f64) -> f64 {
+    let of_chance = 2.0 * optimism.powi(2) / freedom.max(1.0);
+    let surplus = Surplus::of(steps, optimism);
+    let doubt = |place: f64| (DOUBT * (place - WHOLE_PLACE)).max(0.0);
+    surplus.mean(surplus.variance(noise) + of_chance, WHOLE_PLACE, doubt, factor_at)
+}
+
+fn factor_at(place: f64) -> f64 {
+    if place <= WHOLE_PLACE { place / WHOLE_PLACE } else { (place - WHOLE_PLACE).exp2() }
+}
+
+/// What to multiply a change by so that it weighs rows, where scores of rows have this standard deviation. 0 for no change.
+pub(super) fn weight_scale(deviation: f64) -> f64 {
+    if deviation > 0.0 { 1.0 / (WHOLE_RISE * deviation) } else { 0.0 }
+}
+
+/// What the residuals of a number on the side of a change that is all chance are expected to be, in rows:
+///
+/// ```text
+///   freedom · E[psi²]/E[psi'] · E[w(z) |z|] / E[z²],     psi(r) = clamp(r/c, -1, 1),  w(z) = min(|z| / (1.5 deviation), 1)
+/// ```
+/// with normal residuals of the target's deviation `residual`, normal scores of standard deviation `deviation`, and `c = clip`.
+pub(super) fn optimism(freedom: f64, clip: f64, residual: f64, deviation: f64) -> f64 {
+    if deviation <= 0.0 {
+        return 0.0;
+    }
+    let slope = |z: f64| (residual * z / clip).min(1.0);
+    let of_rows = over_normal(|z| (z / WHOLE_RISE).min(1.0) * z) / deviation;
+    freedom * over_normal(|z| slope(z).powi(2)) / curvature(clip, residual) * of_rows
+}
+
+/// Curvature of Huber's loss with this clip, for normal residuals of standard deviation `residual`: `E[psi'] = E[psi r] / E[r²]`.
+pub(super) fn curvature(clip: f64, residual: f64) -> f64 {
+    over_normal(|z| (residual * z / clip).min(1.0) * z) / residual
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Residuals that vanish at this place and fall by so many rows a place.
+    fn steps_to(place: f64, rows: f64) -> Vec<f64> {
+        [rows * place].into_iter().chain(FACTORS[1..].iter().map(|_| rows)).collect()
+    }
+
+    #[test]
+    fn the_factor_is_the_one_at_which_residuals_are_on_neither_side() {
+        for (place, factor) in [(0.5, 0.25), (1.5, 0.75), (2.0, 1.0), (3.0, 2.0), (3.5, 8f64.sqrt())] {
+            let found = likely_factor(&steps_to(place, 1000.0), 10.0, 0.0, 5.0);
+            assert!((found - factor).abs() < 0.02, "{place}: {found}");
+        }
+        assert!(likely_factor(&steps_to(-3.0, 1000.0), 10.0, 0.0, 5.0) < 1e-3, "no less than nothing");
+        assert!((likely_factor(&steps_to(9.0, 1000.0), 10.0, 0.0, 5.0) - 4.0).abs() < 1e-2, "no farther than compared");
+    }
+
+    /// Of 30 degrees of freedom chance alone is as large as 300 rows: they say nothing, and four times as many three quarters of it.
+    #[test]
+    fn what_chance_explains_is_taken_off() {
+        let found = likely_factor(&steps_to(2.0, 150.0), 1.0, 300.0, 30.0);
+        assert!(found < 0.25, "{found}");
+        let found = likely_factor(&steps_to(2.0, 600.0), 1.0, 300.0, 300.0);
+        assert!((found - 0.75).abs() < 0.03, "{found}");
+    }
+
+    /// By hand: places u = k/8 from 0 to 4 weigh 1, from 2 on e^(2 - u), and 6 at 2.
+    #[test]
+    fn noise_leaves_the_prior() {
+        let places = (0..=32).map(|place| f64::from(place) / 8.0);
+        let weigh = |u: f64| (-(u - 2.0).max(0.0)).exp() * if (u - 2.0).abs() < 1e-9 { 6.0 } else { 1.0 };
+        let (mean, total) =
+            places.fold((0.0, 0.0), |(mean, total), u| (mean + weigh(u) * factor_at(u), total + weigh(u)));
+        let found = likely_factor(&steps_to(1.0, 1.0), 1e12, 0.0, 5.0);
+        assert!((found - mean / total).abs() < 1e-9 && (0.8..1.2).contains(&found), "{found}");
+    }
+
+    /// With a clip far out Huber's loss is the square: `psi = r/c`, `E[psi²]/E[psi'] = residual²/c`; `E[min(|z|/1.5, 1) |z|]` of a standard
+    /// normal is .5776.
+    #[test]
+    fn chance_is_what_the_squared_loss_makes_of_it() {
+        let found = optimism(7.0, 100.0, 0.5, 0.2);
+        assert!((found - 7.0 * 0.25 / 100.0 * 0.5776 / 0.2).abs() < 1e-4 * found, "{found}");
+        assert!((curvature(100.0, 0.5) - 0.01).abs() < 1e-6);
+        // A clip of .8 deviations: P(|z| < .8) = .57629.
+        assert!((curvature(0.4, 0.5) - 0.57629 / 0.4).abs() < 1e-3);
+        assert!(optimism(7.0, 0.4, 0.5, 0.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,95 @@
+//! What a change gains on the rows that it was fitted to, and not on others: every row pulls its own score toward its own class.
+//!
+//! ```text
+//!   degrees of freedom  nu = sum_k sum_j 1 - e^(-h_k v_j t / A)        v_j: variance of the scaled column j;  h_k: curvature of class k;  time t
+//!   E sum_i f(z_i)·(e_i - p_i) = nu E[f(z)·z] / E[z·z]                 of rows that say nothing; z: the change of a row's scores, centred
+//! ```
+//! The first is the trace of the matrix that takes classes to the scores of a gradient flow, as if columns were uncorrelated. The second is Stein's identity for scores that are normal: `f = z` is what Akaike's criterion takes off, and releases that ask
+//! another `f` of the same rows have that share of it.
+//!
+//! Sources: Stein 1981 (the identity); Akaike 1974; Ali, Kolter, Tibshirani 2019 (the flow); derived in `docs/methods/noisy-gd.md`, "Optimism".
+
+use reticent_core::largest_place::largest_place;
+
+use super::signal_check::PublicScores;
+use crate::softmax::softmax;
+
+/// Degrees of freedom of a descent: one curvature a score, one deviation a scaled column, that of the intercept 0.
+pub(super) fn degrees_of_freedom(curvatures: &[f64], deviations: &[f64], row_norm: f64, time: f64) -> f64 {
+    let flowed = |curvature: f64| -> f64 {
+        deviations.iter().map(|deviation| -(-curvature * deviation * deviation * time / row_norm).exp_m1()).sum()
+    };
+    curvatures.iter().map(|curvature| flowed(*curvature)).sum()
+}
+
+/// `E[w(z_h) z_h] / E[z·z]` over public rows, with `z` what the columns change, centred over the classes, and `h` the class that rises most with
+/// the change of the intercepts, one a class: what a count of hits, each weighted by `weigh` of its rise, has of the degrees of
+/// freedom. 0 for no change.
+pub(super) fn share_of_hits(scores: &PublicScores, intercepts: &[f64], weigh: impl Fn(f64) -> f64) -> f64 {
+    let (mut of_hits, mut square) = (0.0, 0.0);
+    for (_, rises) in scores {
+        let mean = rises.iter().sum::<f64>() / rises.len() as f64;
+        let all: Vec<f64> = rises.iter().zip(intercepts).map(|(rise, intercept)| rise + intercept).collect();
+        let rise = rises[largest_place(&all)] - mean;
+        of_hits += weigh(rise) * rise;
+        square += rises.iter().map(|rise| (rise - mean).powi(2)).sum::<f64>();
+    }
+    if square > 0.0 { of_hits / square } else { 0.0 }
+}
+
+/// Mean probability by the first model, over public rows, of the class that rises most: as [`share_of_hits`] has it.
+pub(super) fn expected_hits(scores: &PublicScores, intercepts: &[f64]) -> f64 {
+    let of_row = |(before, rises): &(Vec<f64>, Vec<f64>)| {
+        let all: Vec<f64> = rises.iter().zip(intercepts).map(|(rise, intercept)| rise + intercept).collect();
+        softmax(before)[largest_place(&all)]
+    };
+    scores.iter().map(of_row).sum::<f64>() / scores.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use reticent_math::fixed_sequence::FixedSequence;
+
+    use super::*;
+
+    #[test]
+    fn a_long_descent_has_a_degree_a_column_and_a_short_one_the_trace() {
+        let deviations = [0.0, 1.0, 0.5, 2.0];
+        assert!((degrees_of_freedom(&[0.25], &deviations, 3.0, 1e9) - 3.0).abs() < 1e-9, "the intercept has none");
+        // By hand: h t / A = 1e-6, times 1 + 1/4 + 4 for each of two scores.
+        assert!((degrees_of_freedom(&[0.5, 0.5], &deviations, 5.0, 1e-5) - 2.0 * 5.25e-6).abs() < 1e-10);
+        assert!((degrees_of_freedom(&[0.5], &[0.0, 1.0], 5.0, 10.0) - (1.0 - (-1f64).exp())).abs() < 1e-12);
+    }
+
+    #[test]
+    fn hits_have_the_share_of_the_class_that_rises() {
+        // Two classes, changes 2 and -1: halves of (1, 1/2), squares 2 · (1, 1/4).
+        let scores: PublicScores = vec![(vec![0.0; 2], vec![0.0, 2.0]), (vec![0.0; 2], vec![0.0, -1.0])];
+        assert!((share_of_hits(&scores, &[0.0; 2], |_| 1.0) - 1.5 / 2.5).abs() < 1e-12);
+        assert!((share_of_hits(&scores, &[0.0; 2], |rise| rise.min(0.5)) - 0.75 / 2.5).abs() < 1e-12);
+        // An intercept that rises by 2 makes the second class rise in both rows, in one of them against its columns.
+        assert!((share_of_hits(&scores, &[0.0, 2.0], |_| 1.0) - 0.5 / 2.5).abs() < 1e-12);
+        assert!(share_of_hits(&vec![(vec![0.0; 2], vec![0.0; 2])], &[0.0; 2], |_| 1.0).abs() < 1e-12);
+    }
+
+    /// A descent of two columns to its end, on rows that say nothing: what its own rows have of `sum z (y - p)` is two degrees of freedom
+    /// on average, by least squares in the metric of the rows.
+    #[test]
+    fn rows_that_say_nothing_have_as_much_as_there_are_degrees_of_freedom() {
+        let mut uniform = FixedSequence::new(5);
+        let (worlds, rows) = (400, 60);
+        let mut gained = 0.0;
+        for _ in 0..worlds {
+            // Uncorrelated columns of +-1, and labels of +-1/2 by chance: change = (Xᵀ X / 4)^-1 Xᵀ e with Xᵀ X = rows.
+            let columns = |place: usize| [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]][place % 4];
+            let errors: Vec<f64> = (0..rows).map(|_| 0.5f64.copysign(uniform.next_uniform())).collect();
+            let score: [f64; 2] =
+                [0, 1].map(|at| errors.iter().enumerate().map(|(row, error)| columns(row)[at] * error).sum());
+            gained += score.iter().map(|score| score * score / (f64::from(rows) / 4.0)).sum::<f64>();
+        }
+        let freedom = degrees_of_freedom(&[0.25], &[0.0, 1.0, 1.0], 1.0, 1e9);
+        // A chi-squared of two degrees has variance 4: five errors of the mean.
+        let mean = gained / f64::from(worlds);
+        assert!((mean - freedom).abs() < 5.0 * (4.0 / f64::from(worlds)).sqrt(), "{mean} {freedom}");
+    }
+}
