@@ -96,7 +96,12 @@ impl PreparedFit {
         request: &Request,
         progress: &mut dyn FnMut(&Release),
     ) -> Result<Fitted, FitError> {
-        (self.compute)(&mut Releases { plan: &self.plan, request, session, grants: None, progress })
+        let fitted = (self.compute)(&mut Releases { plan: &self.plan, request, session, grants: None, progress })?;
+        if fitted.weights.iter().all(|weight| weight.is_finite()) {
+            Ok(fitted)
+        } else {
+            Err(FitError::Numeric("a coefficient is not a finite number".to_owned()))
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct ScaledColumns {
     /// What the noise of a centre is in its scaled column: root of the mean square.
     pub(crate) centre_noise: f64,
     variance: Vec<f64>,
+    /// The last columns, which rows list: what each of them varies by is not released.
+    listed: usize,
 }
 
 /// All of the bounds.
@@ -210,7 +212,8 @@ impl ReleasedMarginals {
             }
         }
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
-        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, variance }
+        let listed = coding.listed().map_or(0, |listed| listed.features().len());
+        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, variance, listed }
     }
 }
 
@@ -251,6 +254,13 @@ impl ScaledColumns {
     /// Standard deviation of every scaled column, 0 for the intercept.
     pub(crate) fn deviations(&self) -> Vec<f64> {
         self.scale.iter().zip(&self.variance).map(|(scale, variance)| scale * variance.sqrt()).collect()
+    }
+
+    /// The same of the columns that released it, without the intercept.
+    pub(crate) fn released_deviations(&self) -> Vec<f64> {
+        let mut deviations = self.deviations();
+        deviations.truncate(deviations.len() - self.listed);
+        deviations.split_off(1)
     }
 
     /// Standard deviation of the score of a row under these weights, as if columns were uncorrelated.

@@ -39,7 +39,7 @@ use reticent_math::range_search::RangeRule;
 use self::calibration::FACTORS;
 use self::class_counts::{ClassCounts, centred_logs};
 use self::descended::Descended;
-use self::heavy_ball::{HeavyBall, Stride, descent_time};
+use self::heavy_ball::{Flow, HeavyBall, Stride, descent_time};
 use self::saturation::{saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
@@ -355,7 +355,6 @@ impl Fit {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
             descent.follow(&releases.sum(of_gradient, &encoding, weights)?.values());
         }
-        let time = stride.time(passes);
         let weights = descent.mean();
         let is_started = init.is_some();
         let loss = checked.loss;
@@ -369,7 +368,7 @@ impl Fit {
             start,
             weights,
             saturation,
-            time,
+            flow: Flow { stride, passes, ridge: checked.settings.l2 / rows },
             kept: 1.0,
             unexplained: 1.0,
         };
@@ -513,7 +512,8 @@ mod tests {
         assert_close(&descent.mean(), &numbers(&golden, "averaged"));
 
         let cells = numbers(&golden, "cells");
-        let freedom = degrees_of_freedom(&[0.3], &[0.0, 0.7, 1.1, 0.4], scaled.row_norm, 31.0);
+        let flow = Flow { stride: Stride { step: 0.031, momentum: 0.9 }, passes: 100, ridge: 0.002 };
+        let freedom = degrees_of_freedom(&[0.3], &scaled, flow, rows);
         assert_close(&[freedom], &[number("freedom")]);
         let deviation = number("deviation");
         let chance = chance_of_signs(10.0 * freedom, deviation, rows);
@@ -523,10 +523,11 @@ mod tests {
         assert_close(&[kept], &[number("kept")]);
         let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"), 2000.0, 6.5);
         assert_close(&[factor], &[number("factor")]);
-        let optimism = number_calibration::optimism(9.0, 0.3, 0.25, 0.14);
-        assert!((optimism - number("optimism")).abs() < 1e-4 * optimism, "two quadratures: {optimism}");
+        let by_chance = number_calibration::by_chance(9.0, 0.3, 0.25, 0.4) / 0.14;
+        assert!((by_chance - number("by_chance")).abs() < 1e-4 * by_chance, "two quadratures: {by_chance}");
         let steps = numbers(&golden, "residual_steps");
-        let found = number_calibration::likely_factor(&steps, number("residual_noise"), number("optimism"), 9.0);
+        let chance = number_calibration::Chance { rows: number("by_chance"), freedom: 9.0 };
+        let found = number_calibration::likely_factor(&steps, number("residual_noise"), chance);
         assert_close(&[found], &[number("factor_of_number")]);
 
         let slopes = golden["softmax_slopes"].as_array().expect("a list");

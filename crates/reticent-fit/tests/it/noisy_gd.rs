@@ -264,7 +264,6 @@ fn a_table_without_signal_gives_little_more_than_its_base_rate() {
     }
 }
 
-/// Three classes in equal parts by `x`, or by nothing.
 /// Three hundred categories in five columns, a thousand rows and one label a row, by chance: a model of its own rows is far better than the base
 /// rate on them, and worse on others. Unless what chance explains is taken off, by .05 at epsilon 3 and .12 at 10.
 #[test]
@@ -299,6 +298,7 @@ fn categories_that_say_nothing_give_little_more_than_the_base_rate() {
     }
 }
 
+/// Three classes in equal parts by `x`, or by nothing.
 fn three_classes(is_by_nothing: bool) -> (Schema, reticent_curator::memory_engine::MemoryEngine) {
     let text = format!(
         "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n[features]\nx = {{ bounds = [0, 3] }}\n"

@@ -16,7 +16,7 @@ const PLACES: usize = 8;
 /// Slope of the prior's logarithm an octave above 1, and below: scores that are too sure cost more than those that are not sure enough.
 const DOUBT: (f64, f64) = (1.0, 0.5);
 /// Variance of the difference of confidence and hits, in that of a step: the hits' own, and those of one or two steps of the confidence.
-const SURPLUS_VARIANCE: f64 = 2.5;
+pub(super) const SURPLUS_VARIANCE: f64 = 2.5;
 /// What the difference may be, as a share of the rows, without saying anything: no model is quite right.
 const TOLERANCE: f64 = 0.01;
 /// The same as a share of what the confidence grows by from the first factor to the last: where columns go together and the change is of
@@ -45,7 +45,8 @@ pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64, optimism: f64)
     let tolerance = (TOLERANCE * rows).min(TOLERANCE_OF_GROWTH * surplus.growth());
     let first = FACTORS[0].log2();
     let doubt = |place: f64| (DOUBT.0 * (first + place)).max(-DOUBT.1 * (first + place));
-    let octave = surplus.mean(surplus.variance(noise) + tolerance.powi(2), -first, doubt, |place| first + place);
+    let octave =
+        surplus.mean(SURPLUS_VARIANCE * noise.powi(2) + tolerance.powi(2), -first, doubt, |place| first + place);
     octave.exp2()
 }
 
@@ -67,11 +68,6 @@ impl Surplus {
     /// From the first factor to the last.
     fn growth(&self) -> f64 {
         (self.0[self.0.len() - 1] - self.0[0]).max(0.0)
-    }
-
-    /// Variance by the noise of the steps.
-    pub(super) fn variance(&self, noise: f64) -> f64 {
-        SURPLUS_VARIANCE * noise.powi(2)
     }
 
     /// Mean of a value over places, 0 the first factor and 1 the next, each by how well a surplus of 0 goes with what was found there and how

@@ -9,7 +9,7 @@ use reticent_core::query::Loss;
 
 use super::calibration::{FACTORS, intercepts_of, likely_factor, weight_scale};
 use super::class_counts::{ClassCounts, centred_logs};
-use super::heavy_ball::TIME;
+use super::heavy_ball::{Flow, TIME};
 use super::optimism::{degrees_of_freedom, expected_hits, share_of_hits};
 use super::saturation::divisors_of;
 use super::signal_check::{
@@ -35,8 +35,7 @@ pub(super) struct Descended {
     pub(super) start: Vec<f64>,
     pub(super) weights: Vec<f64>,
     pub(super) saturation: f64,
-    /// What the steps took: see [`Stride`](super::heavy_ball::Stride).
-    pub(super) time: f64,
+    pub(super) flow: Flow,
     /// Share of the change that the check keeps, and share of the classes' variance that it leaves: rows whose class
     /// a model knows pull their scores little.
     pub(super) kept: f64,
@@ -60,7 +59,7 @@ impl Descended {
         let base = self.counts.log_odds(rows)[0];
         // The check counts rows once more. As far as the descent has not moved away from its start, a better start moves
         // the end along.
-        let left = left_of_start(self.curvatures()[0], self.scaled.row_norm, self.time);
+        let left = left_of_start(self.curvatures()[0], self.scaled.row_norm, self.flow.time());
         let end = self.start[0] + intercept_change + left * (base - self.start[0]);
         // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
         let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
@@ -133,7 +132,7 @@ impl Descended {
             return vec![0.0];
         }
         let moved = self.curvatures().into_iter().map(|curvature| {
-            let left = left_of_start(curvature, self.scaled.row_norm, self.time);
+            let left = left_of_start(curvature, self.scaled.row_norm, self.flow.time());
             // A start that was handed in stands for itself.
             let of_start = if self.is_started { 0.0 } else { left };
             of_start + (1.0 - left) * LINK_SHARE
@@ -142,21 +141,25 @@ impl Descended {
         moved.zip(factors).map(|(moved, factor)| moved * factor).collect()
     }
 
-    /// Curvature of the mean loss in each score where the descent starts, for rows of norm 1: `min(p, 1 - p)` of the two-sided loss, `p (1 - p)` of
-    /// the logistic one, `p_k (1 - p_k) / d_k` of bounded slopes with divisors `d`.
+    /// Curvature of the mean loss in each score, for rows of norm 1: `min(p, 1 - p)` of the two-sided loss and `p (1 - p)` of the logistic one at
+    /// the rate that was counted, `p_k (1 - p_k) / d_k` where the descent starts of more classes, with divisors `d` of bounded slopes.
     fn curvatures(&self) -> Vec<f64> {
         let starts = intercepts(&self.start, self.scaled.deviations().len());
         if starts.len() > 1 {
             let shares = softmax(&starts);
-            let divisors = divisors_of(&shares, self.saturation);
-            return shares.iter().zip(divisors).map(|(share, divisor)| share * (1.0 - share) / divisor).collect();
+            let divisors = match self.loss {
+                Loss::Logistic => vec![1.0; shares.len()],
+                Loss::TwoSidedExponential | Loss::Huber => divisors_of(&shares, self.saturation),
+            };
+            let curvature = |(share, divisor): (&f64, f64)| share * (1.0 - share) / divisor;
+            return shares.iter().zip(divisors).map(curvature).collect();
         }
         let rate = self.counts.rate(self.rows);
         vec![if self.loss == Loss::Logistic { rate * (1.0 - rate) } else { rate.min(1.0 - rate) }]
     }
 
     fn freedom(&self) -> f64 {
-        degrees_of_freedom(&self.curvatures(), &self.scaled.deviations(), self.scaled.row_norm, self.time)
+        degrees_of_freedom(&self.curvatures(), &self.scaled, self.flow, self.rows)
     }
 
     fn change(&self) -> Vec<f64> {
@@ -194,6 +197,7 @@ fn left_of_start(curvature: f64, row_norm: f64, time: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::heavy_ball::Stride;
     use super::super::saturation::shares_of;
     use super::*;
     use crate::released_marginals::ReleasedMarginals;
@@ -226,7 +230,7 @@ mod tests {
             weights: weights.clone(),
             loss: Loss::TwoSidedExponential,
             saturation: 0.5,
-            time,
+            flow: Flow { stride: Stride { step: 1e-3 * time, momentum: 0.9 }, passes: 100, ridge: 0.0 },
             kept: 1.0,
             unexplained: 1.0,
         };

@@ -21,9 +21,8 @@ use reticent_core::query::{Loss, Map, QueryShape};
 use reticent_core::schema::Schema;
 use reticent_math::gram_regression::TargetMean;
 
-use super::heavy_ball::{HeavyBall, Stride, descent_time_of_number};
-use super::number_calibration::{FACTORS, curvature, likely_factor, optimism, weight_scale};
-use super::optimism::degrees_of_freedom;
+use super::heavy_ball::{Flow, HeavyBall, Stride, descent_time_of_number};
+use super::number_calibration::{FACTORS, NumberChange, likely_factor};
 use super::{CENTRE_NOISE, NAME, PARTS, Settings, gradient_step, of_gradients};
 use crate::method::{FitRequest, start_weights};
 use crate::model::Model;
@@ -120,18 +119,14 @@ impl Fit {
             start[0] = weights[0];
         }
         let change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
-        let scaled_by = |factor: f64| start.iter().zip(&change).map(move |(start, change)| start + factor * change);
-        let spread = marginals.scaled.score_deviation(&change);
-        let of_rows = change.iter().map(|change| weight_scale(spread) * change);
-        let compared: Vec<f64> = of_rows.chain(FACTORS.iter().flat_map(|factor| scaled_by(*factor))).collect();
-        let steps = releases.sum(of_gradient + 1, &encoding, pass(&compared))?;
+        let change = NumberChange { start, change, scaled: &marginals.scaled };
+        let steps = releases.sum(of_gradient + 1, &encoding, pass(&change.compared()))?;
         let clip = f64::from(pass(&[]).saturation());
-        let curvature = curvature(clip, deviation);
-        let time = stride.time(passes.get());
-        let freedom = degrees_of_freedom(&[curvature], &marginals.scaled.deviations(), row_norm, time);
-        let optimism = optimism(freedom, clip, deviation, spread);
-        let factor = likely_factor(&steps.values(), steps.noise_standard_deviation, optimism, freedom);
-        let mut weights: Vec<f64> = scaled_by(factor).collect();
+        let flow = Flow { stride, passes: passes.get(), ridge: l2 / rows };
+        let chance = change.chance(clip, deviation, flow, rows);
+        let factor =
+            if change.is_flat() { 1.0 } else { likely_factor(&steps.values(), steps.noise_standard_deviation, chance) };
+        let mut weights = change.scaled_by(factor);
         weights.iter_mut().for_each(|weight| *weight *= window.half());
         weights[0] += window.centre();
         Ok(Fitted { encoding, weights, covariance: None })

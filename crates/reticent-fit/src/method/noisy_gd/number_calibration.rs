@@ -6,8 +6,11 @@
 //!
 //! Source: derived in `docs/methods/noisy-gd.md`, "Calibration of a number".
 
-use super::calibration::{Surplus, WHOLE_RISE};
+use super::calibration::{SURPLUS_VARIANCE, Surplus, WHOLE_RISE};
+use super::heavy_ball::Flow;
+use super::optimism::degrees_of_freedom;
 use super::signal_check::over_normal;
+use crate::released_marginals::ScaledColumns;
 
 /// The factors that are compared.
 pub(super) const FACTORS: [f64; 5] = [0.0, 0.5, 1.0, 2.0, 4.0];
@@ -16,46 +19,87 @@ const WHOLE_PLACE: f64 = 2.0;
 /// Slope of the prior's logarithm above the factor 1.
 const DOUBT: f64 = 1.0;
 
+/// What a descent has changed of the weights that it started from.
+pub(super) struct NumberChange<'a> {
+    pub(super) start: Vec<f64>,
+    pub(super) change: Vec<f64>,
+    pub(super) scaled: &'a ScaledColumns,
+}
+
+/// What chance makes of released residuals: how many rows, and of how many degrees of freedom.
+#[derive(Clone, Copy)]
+pub(super) struct Chance {
+    pub(super) rows: f64,
+    pub(super) freedom: f64,
+}
+
+impl NumberChange<'_> {
+    /// The start and so many times the change.
+    pub(super) fn scaled_by(&self, factor: f64) -> Vec<f64> {
+        self.start.iter().zip(&self.change).map(|(start, change)| start + factor * change).collect()
+    }
+
+    /// Weights of [residual steps](reticent_core::query::Map::ResidualSteps): the change in what weighs rows, and the models at [`FACTORS`].
+    pub(super) fn compared(&self) -> Vec<f64> {
+        let deviation = self.deviation();
+        let weight = if deviation > 0.0 { 1.0 / (WHOLE_RISE * deviation) } else { 0.0 };
+        let of_rows = self.change.iter().map(|change| weight * change);
+        of_rows.chain(FACTORS.iter().flat_map(|factor| self.scaled_by(*factor))).collect()
+    }
+
+    /// Whether no column changes a score: there is no side then that residuals could lie on.
+    pub(super) fn is_flat(&self) -> bool {
+        self.deviation() <= 0.0
+    }
+
+    /// Of a descent with residuals clipped at `clip`, on a target of standard deviation `residual`.
+    pub(super) fn chance(&self, clip: f64, residual: f64, flow: Flow, rows: f64) -> Chance {
+        let freedom = degrees_of_freedom(&[curvature(clip, residual)], self.scaled, flow, rows);
+        Chance {
+            rows: by_chance(freedom, clip, residual, self.change[0] / self.deviation()) / self.deviation(),
+            freedom,
+        }
+    }
+
+    fn deviation(&self) -> f64 {
+        self.scaled.score_deviation(&self.change)
+    }
+}
+
 /// The factor to multiply by, from released [residual steps](reticent_core::query::Map::ResidualSteps) at [`FACTORS`], in rows, each with
-/// noise of standard deviation `noise`; `optimism` is what the first is expected to be by chance, of a descent with so many degrees of freedom.
+/// noise of standard deviation `noise`.
 ///
 /// ```text
-///   D(u) = optimism - residuals at the place u, a cubic between the factors        V = 5/2 noise² + 2 optimism² / freedom
+///   D(u) = chance - residuals at the place u, a cubic between the factors          V = 5/2 noise² + 2 chance² / freedom
 ///   weight(u) = exp(-D(u)²/(2 V) - max(u - 2, 0)),  at u = 2 six times              factor = weighted mean of u/2 up to u = 2, of 2^(u - 2) above
 /// ```
-pub(super) fn likely_factor(steps: &[f64], noise: f64, optimism: f64, freedom: f64) -> f64 {
-    let of_chance = 2.0 * optimism.powi(2) / freedom.max(1.0);
-    let surplus = Surplus::of(steps, optimism);
+pub(super) fn likely_factor(steps: &[f64], noise: f64, chance: Chance) -> f64 {
+    let of_chance = 2.0 * chance.rows.powi(2) / chance.freedom.max(1.0);
+    let surplus = Surplus::of(steps, chance.rows);
     let doubt = |place: f64| (DOUBT * (place - WHOLE_PLACE)).max(0.0);
-    surplus.mean(surplus.variance(noise) + of_chance, WHOLE_PLACE, doubt, factor_at)
+    surplus.mean(SURPLUS_VARIANCE * noise.powi(2) + of_chance, WHOLE_PLACE, doubt, factor_at)
 }
 
 fn factor_at(place: f64) -> f64 {
     if place <= WHOLE_PLACE { place / WHOLE_PLACE } else { (place - WHOLE_PLACE).exp2() }
 }
 
-/// What to multiply a change by so that it weighs rows, where scores of rows have this standard deviation. 0 for no change.
-pub(super) fn weight_scale(deviation: f64) -> f64 {
-    if deviation > 0.0 { 1.0 / (WHOLE_RISE * deviation) } else { 0.0 }
-}
-
 /// What the residuals of a number on the side of a change that is all chance are expected to be, in rows:
 ///
 /// ```text
-///   freedom · E[psi²]/E[psi'] · E[w(z) |z|] / E[z²],     psi(r) = clamp(r/c, -1, 1),  w(z) = min(|z| / (1.5 deviation), 1)
+///   freedom · E[psi²]/E[psi'] · E[f(b + z) z] / E[z²],     psi(r) = clamp(r/c, -1, 1),  f(z) = clamp(z / 1.5, -1, 1)
 /// ```
-/// with normal residuals of the target's deviation `residual`, normal scores of standard deviation `deviation`, and `c = clip`.
-pub(super) fn optimism(freedom: f64, clip: f64, residual: f64, deviation: f64) -> f64 {
-    if deviation <= 0.0 {
-        return 0.0;
-    }
+/// with normal residuals of the target's deviation `residual`, `c = clip`, and normal scores `z` of standard deviation 1 beside the change `b` of
+/// the intercept: to be divided by their standard deviation.
+pub(super) fn by_chance(freedom: f64, clip: f64, residual: f64, intercept: f64) -> f64 {
     let slope = |z: f64| (residual * z / clip).min(1.0);
-    let of_rows = over_normal(|z| (z / WHOLE_RISE).min(1.0) * z) / deviation;
+    let weighed = |z: f64| (z / WHOLE_RISE).clamp(-1.0, 1.0);
+    let of_rows = over_normal(|z| 0.5 * z * (weighed(intercept + z) - weighed(intercept - z)));
     freedom * over_normal(|z| slope(z).powi(2)) / curvature(clip, residual) * of_rows
 }
 
 /// Curvature of Huber's loss with this clip, for normal residuals of standard deviation `residual`: `E[psi'] = E[psi r] / E[r²]`.
-pub(super) fn curvature(clip: f64, residual: f64) -> f64 {
+fn curvature(clip: f64, residual: f64) -> f64 {
     over_normal(|z| (residual * z / clip).min(1.0) * z) / residual
 }
 
@@ -71,19 +115,25 @@ mod tests {
     #[test]
     fn the_factor_is_the_one_at_which_residuals_are_on_neither_side() {
         for (place, factor) in [(0.5, 0.25), (1.5, 0.75), (2.0, 1.0), (3.0, 2.0), (3.5, 8f64.sqrt())] {
-            let found = likely_factor(&steps_to(place, 1000.0), 10.0, 0.0, 5.0);
+            let found = likely_factor(&steps_to(place, 1000.0), 10.0, Chance { rows: 0.0, freedom: 5.0 });
             assert!((found - factor).abs() < 0.02, "{place}: {found}");
         }
-        assert!(likely_factor(&steps_to(-3.0, 1000.0), 10.0, 0.0, 5.0) < 1e-3, "no less than nothing");
-        assert!((likely_factor(&steps_to(9.0, 1000.0), 10.0, 0.0, 5.0) - 4.0).abs() < 1e-2, "no farther than compared");
+        assert!(
+            likely_factor(&steps_to(-3.0, 1000.0), 10.0, Chance { rows: 0.0, freedom: 5.0 }) < 1e-3,
+            "no less than nothing"
+        );
+        assert!(
+            (likely_factor(&steps_to(9.0, 1000.0), 10.0, Chance { rows: 0.0, freedom: 5.0 }) - 4.0).abs() < 1e-2,
+            "no farther than compared"
+        );
     }
 
     /// Of 30 degrees of freedom chance alone is as large as 300 rows: they say nothing, and four times as many three quarters of it.
     #[test]
     fn what_chance_explains_is_taken_off() {
-        let found = likely_factor(&steps_to(2.0, 150.0), 1.0, 300.0, 30.0);
+        let found = likely_factor(&steps_to(2.0, 150.0), 1.0, Chance { rows: 300.0, freedom: 30.0 });
         assert!(found < 0.25, "{found}");
-        let found = likely_factor(&steps_to(2.0, 600.0), 1.0, 300.0, 300.0);
+        let found = likely_factor(&steps_to(2.0, 600.0), 1.0, Chance { rows: 300.0, freedom: 300.0 });
         assert!((found - 0.75).abs() < 0.03, "{found}");
     }
 
@@ -94,7 +144,7 @@ mod tests {
         let weigh = |u: f64| (-(u - 2.0).max(0.0)).exp() * if (u - 2.0).abs() < 1e-9 { 6.0 } else { 1.0 };
         let (mean, total) =
             places.fold((0.0, 0.0), |(mean, total), u| (mean + weigh(u) * factor_at(u), total + weigh(u)));
-        let found = likely_factor(&steps_to(1.0, 1.0), 1e12, 0.0, 5.0);
+        let found = likely_factor(&steps_to(1.0, 1.0), 1e12, Chance { rows: 0.0, freedom: 5.0 });
         assert!((found - mean / total).abs() < 1e-9 && (0.8..1.2).contains(&found), "{found}");
     }
 
@@ -102,11 +152,11 @@ mod tests {
     /// normal is .5776.
     #[test]
     fn chance_is_what_the_squared_loss_makes_of_it() {
-        let found = optimism(7.0, 100.0, 0.5, 0.2);
-        assert!((found - 7.0 * 0.25 / 100.0 * 0.5776 / 0.2).abs() < 1e-4 * found, "{found}");
+        let found = by_chance(7.0, 100.0, 0.5, 0.0);
+        assert!((found - 7.0 * 0.25 / 100.0 * 0.5776).abs() < 1e-4 * found, "{found}");
+        assert!(by_chance(7.0, 100.0, 0.5, 9.0) < 1e-6 * found, "an intercept decides the side of every row");
         assert!((curvature(100.0, 0.5) - 0.01).abs() < 1e-6);
         // A clip of .8 deviations: P(|z| < .8) = .57629.
         assert!((curvature(0.4, 0.5) - 0.57629 / 0.4).abs() < 1e-3);
-        assert!(optimism(7.0, 0.4, 0.5, 0.0).abs() < 1e-12);
     }
 }

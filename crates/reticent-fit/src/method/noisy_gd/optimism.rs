@@ -1,25 +1,34 @@
 //! What a change gains on the rows that it was fitted to, and not on others: every row pulls its own score toward its own class.
 //!
 //! ```text
-//!   degrees of freedom  nu = sum_k sum_j 1 - e^(-h_k v_j t / A)        v_j: variance of the scaled column j;  h_k: curvature of class k;  time t
+//!   degrees of freedom  nu = sum_k sum_j response(h_k v_j / A)         v_j: variance of the scaled column j;  h_k: curvature of class k
 //!   E sum_i f(z_i)·(e_i - p_i) = nu E[f(z)·z] / E[z·z]                 of rows that say nothing; z: the change of a row's scores, centred
 //! ```
-//! The first is the trace of the matrix that takes classes to the scores of a gradient flow, as if columns were uncorrelated. The second is Stein's identity for scores that are normal: `f = z` is what Akaike's criterion takes off, and releases that ask
-//! another `f` of the same rows have that share of it.
+//! The first is the trace of the matrix that takes classes to the scores of a descent without noise, as if columns were uncorrelated: `response`
+//! is how far it gets along a direction of that curvature, about `1 - e^(-curvature t)` with the time `t`. The second is Stein's identity for
+//! scores that are normal: `f = z` is what Akaike's criterion takes off, and releases that ask another `f` of the same rows have that share of it.
 //!
 //! Sources: Stein 1981 (the identity); Akaike 1974; Ali, Kolter, Tibshirani 2019 (the flow); derived in `docs/methods/noisy-gd.md`, "Optimism".
 
 use reticent_core::largest_place::largest_place;
 
+use super::heavy_ball::Flow;
 use super::signal_check::PublicScores;
+use crate::released_marginals::ScaledColumns;
 use crate::softmax::softmax;
 
-/// Degrees of freedom of a descent: one curvature a score, one deviation a scaled column, that of the intercept 0.
-pub(super) fn degrees_of_freedom(curvatures: &[f64], deviations: &[f64], row_norm: f64, time: f64) -> f64 {
-    let flowed = |curvature: f64| -> f64 {
-        deviations.iter().map(|deviation| -(-curvature * deviation * deviation * time / row_norm).exp_m1()).sum()
+/// Degrees of freedom of a descent on so many rows: one curvature a score.
+///
+/// Columns that rows list count for nothing: how much each of them varies is not released, and where few of them decide, as if all varied alike,
+/// chance would explain everything. With more columns than rows, so many of them at a time are one direction of as many times the variance.
+pub(super) fn degrees_of_freedom(curvatures: &[f64], scaled: &ScaledColumns, flow: Flow, rows: f64) -> f64 {
+    let deviations = scaled.released_deviations();
+    let together = (deviations.len() as f64 / rows).max(1.0);
+    let of_score = |curvature: &f64| -> f64 {
+        let along = |deviation: &f64| curvature * deviation.powi(2) * together / scaled.row_norm;
+        flow.response(&deviations.iter().map(along).collect::<Vec<_>>()).iter().sum::<f64>() / together
     };
-    curvatures.iter().map(|curvature| flowed(*curvature)).sum()
+    curvatures.iter().map(of_score).sum()
 }
 
 /// `E[w(z_h) z_h] / E[z·z]` over public rows, with `z` what the columns change, centred over the classes, and `h` the class that rises most with
@@ -29,8 +38,7 @@ pub(super) fn share_of_hits(scores: &PublicScores, intercepts: &[f64], weigh: im
     let (mut of_hits, mut square) = (0.0, 0.0);
     for (_, rises) in scores {
         let mean = rises.iter().sum::<f64>() / rises.len() as f64;
-        let all: Vec<f64> = rises.iter().zip(intercepts).map(|(rise, intercept)| rise + intercept).collect();
-        let rise = rises[largest_place(&all)] - mean;
+        let rise = rises[raised(rises, intercepts)] - mean;
         of_hits += weigh(rise) * rise;
         square += rises.iter().map(|rise| (rise - mean).powi(2)).sum::<f64>();
     }
@@ -39,26 +47,53 @@ pub(super) fn share_of_hits(scores: &PublicScores, intercepts: &[f64], weigh: im
 
 /// Mean probability by the first model, over public rows, of the class that rises most: as [`share_of_hits`] has it.
 pub(super) fn expected_hits(scores: &PublicScores, intercepts: &[f64]) -> f64 {
-    let of_row = |(before, rises): &(Vec<f64>, Vec<f64>)| {
-        let all: Vec<f64> = rises.iter().zip(intercepts).map(|(rise, intercept)| rise + intercept).collect();
-        softmax(before)[largest_place(&all)]
-    };
+    let of_row = |(before, rises): &(Vec<f64>, Vec<f64>)| softmax(before)[raised(rises, intercepts)];
     scores.iter().map(of_row).sum::<f64>() / scores.len() as f64
+}
+
+/// The class that rises most with columns and intercepts together.
+fn raised(rises: &[f64], intercepts: &[f64]) -> usize {
+    let all: Vec<f64> = rises.iter().zip(intercepts).map(|(rise, intercept)| rise + intercept).collect();
+    largest_place(&all)
 }
 
 #[cfg(test)]
 mod tests {
+    use reticent_core::coding::Coding;
+    use reticent_core::schema::Schema;
     use reticent_math::fixed_sequence::FixedSequence;
 
+    use super::super::heavy_ball::Stride;
     use super::*;
+    use crate::released_marginals::ReleasedMarginals;
+
+    /// Steps of .01 with momentum .9: time is a tenth of the passes.
+    fn flow(passes: u32, ridge: f64) -> Flow {
+        Flow { stride: Stride { step: 0.01, momentum: 0.9 }, passes, ridge }
+    }
+
+    /// Two numbers that vary by as much as they may, and a list, at a signal of 1,000.
+    fn scaled(listed: bool) -> ScaledColumns {
+        let list = if listed { "[list.w]\nfeatures = 50\n" } else { "" };
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [1, 2]\n\
+                      [features]\na = { bounds = [0, 1] }\nb = { bounds = [0, 1] }\n";
+        let coding = Coding::of(&Schema::from_text(&format!("{schema}{list}")).expect("legal"));
+        ReleasedMarginals::of(&coding, &[0.0, 0.5, 0.0, 0.5], 1.0, 0.0, None).scaled(&coding, 1000.0, 0.1)
+    }
 
     #[test]
-    fn a_long_descent_has_a_degree_a_column_and_a_short_one_the_trace() {
-        let deviations = [0.0, 1.0, 0.5, 2.0];
-        assert!((degrees_of_freedom(&[0.25], &deviations, 3.0, 1e9) - 3.0).abs() < 1e-9, "the intercept has none");
-        // By hand: h t / A = 1e-6, times 1 + 1/4 + 4 for each of two scores.
-        assert!((degrees_of_freedom(&[0.5, 0.5], &deviations, 5.0, 1e-5) - 2.0 * 5.25e-6).abs() < 1e-10);
-        assert!((degrees_of_freedom(&[0.5], &[0.0, 1.0], 5.0, 10.0) - (1.0 - (-1f64).exp())).abs() < 1e-12);
+    fn a_long_descent_has_a_degree_a_column_and_a_short_one_in_proportion_to_the_trace() {
+        let scaled = scaled(false);
+        let found = |curvatures: &[f64], flow: Flow, rows: f64| degrees_of_freedom(curvatures, &scaled, flow, rows);
+        let long = found(&[0.5], flow(100_000, 0.0), 100.0);
+        assert!((long - 2.0).abs() < 1e-6, "the intercept has none: {long}");
+        let short = found(&[1e-6], flow(100, 0.0), 100.0);
+        assert!((found(&[1e-6, 2e-6], flow(100, 0.0), 100.0) / short - 3.0).abs() < 1e-3, "{short}");
+        let one_row = found(&[0.5], flow(100_000, 0.0), 1.0);
+        assert!((one_row - 1.0).abs() < 1e-6, "no more than rows: {one_row}");
+        assert!((found(&[1e-6], flow(100, 0.0), 1.0) / short - 1.0).abs() < 1e-3, "the trace is the same");
+        let ridge = found(&[0.5], flow(100_000, 0.5), 100.0);
+        assert!(ridge < 0.5, "a penalty takes them away: {ridge}");
     }
 
     #[test]
@@ -87,7 +122,7 @@ mod tests {
                 [0, 1].map(|at| errors.iter().enumerate().map(|(row, error)| columns(row)[at] * error).sum());
             gained += score.iter().map(|score| score * score / (f64::from(rows) / 4.0)).sum::<f64>();
         }
-        let freedom = degrees_of_freedom(&[0.25], &[0.0, 1.0, 1.0], 1.0, 1e9);
+        let freedom = degrees_of_freedom(&[0.5], &scaled(false), flow(100_000, 0.0), f64::from(rows));
         // A chi-squared of two degrees has variance 4: five errors of the mean.
         let mean = gained / f64::from(worlds);
         assert!((mean - freedom).abs() < 5.0 * (4.0 / f64::from(worlds)).sqrt(), "{mean} {freedom}");

@@ -96,6 +96,8 @@ pub(super) fn kept_of_hits(released: &[f64], noise: f64, expected: f64, optimism
     let (of_release, of_model) = ((2.0 * noise).powi(-2), (EXPECTED_ERROR * expected).powi(-2));
     let pooled = (of_release * 2.0 * released[1] + of_model * expected) / (of_release + of_model);
     let gain = pooled.max(GAIN_LEAST * expected);
+    // Where scores are wider than those of public rows, fewer of them lie where a pull changes the side.
+    let optimism = optimism * (expected / gain).min(1.0);
     kept((released[0] - optimism) / gain, noise / gain)
 }
 
@@ -117,7 +119,7 @@ pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -
 /// Share of the misses of a class that rises by chance which excess hits leave, where chance alone would make so many of them, if nothing were
 /// explained; `expected_hits` are a row's by the first model alone.
 pub(super) fn unexplained_by_hits(excess: f64, rows: f64, expected_hits: f64, chance: f64) -> f64 {
-    left_by(|left| (excess - left * chance).max(0.0) / (rows * (1.0 - expected_hits)))
+    left_by(|left| (excess - left * chance).max(0.0) / (rows * (1.0 - expected_hits)).max(1.0))
 }
 
 /// Scores of public rows by a model, and what a change adds to each: one a class.
@@ -260,6 +262,7 @@ mod tests {
         // 300 hits of 500 misses by chance: two fifths are left; 100 of them are chance, as far as it has a part.
         assert!((unexplained_by_hits(300.0, 1000.0, 0.5, 0.0) - 0.4).abs() < 1e-12);
         assert!((unexplained_by_hits(300.0, 1000.0, 0.5, 100.0) - 0.5).abs() < 1e-9);
+        assert!((unexplained_by_hits(-3.0, 1000.0, 1.0, 5.0) - 1.0).abs() < 1e-12, "a start that is sure");
         // A gain below the least is noise: 5 of at least 10.
         assert!((kept_of_hits(&[5.0, -1e9], 0.1, 100.0, 0.0) - 0.5 / WHOLE).abs() < 1e-3);
     }
