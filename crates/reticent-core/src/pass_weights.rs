@@ -95,8 +95,8 @@ impl PassWeights {
     }
 
     /// The part of its bounds that a numeric target is read in: all of them unless set. Gram queries, gradients of
-    /// [`Loss::Huber`](crate::query::Loss::Huber), [residual steps](crate::query::Map::ResidualSteps), sums of the target, products of labels with a public matrix and their squares alone look
-    /// at it.
+    /// [`Loss::Huber`](crate::query::Loss::Huber), [residual steps](crate::query::Map::ResidualSteps), sums of the target, products of labels
+    /// with a public matrix and their squares alone look at it.
     #[must_use]
     pub fn target_window(&self) -> TargetWindow {
         self.target_window
