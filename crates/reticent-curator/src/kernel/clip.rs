@@ -38,11 +38,11 @@ pub(super) fn portable<T: Coordinate>(pass: &ClipPass<'_, T>, largest: &mut [i16
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 pub(super) fn avx2<T: Coordinate>(pass: &ClipPass<'_, T>, largest: &mut [i16]) {
-    pass.run(largest, |masks, window, columns| lanes::avx2::dots::<T, true>(masks, window, columns));
+    pass.run(largest, |masks, window, columns| lanes::avx2::dots::<T, true, true>(masks, window, columns));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(super) fn avx512<T: Coordinate>(pass: &ClipPass<'_, T>, largest: &mut [i16]) {
-    pass.run(largest, |masks, window, columns| lanes::avx512::dots::<T, true>(masks, window, columns));
+    pass.run(largest, |masks, window, columns| lanes::avx512::dots::<T, true, true>(masks, window, columns));
 }

@@ -12,9 +12,7 @@ use crate::lattice::{CompactBlock, LatticeBlock};
 
 /// Most groups whose slopes are found together, and the coordinates of all rows of such groups.
 const BATCH: usize = 8;
-const BATCH_COORDINATES: usize = 1 << 13;
-/// Largest group of rows that memory is asked for while another is worked on.
-const AHEAD_BYTES: usize = 1 << 18;
+const BATCH_COORDINATES: usize = 1 << 12;
 
 /// What the slope of a row is.
 #[derive(Clone, Copy)]
@@ -39,7 +37,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
         &self,
         totals: &mut [i64],
         dots: impl Fn(&[Chunk<i16>], &[T], usize) -> [i32; GROUP],
-        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1], Option<*const T>),
+        accumulate: impl Fn(&[PairedSlopes; 1], &[T], usize, [&mut [Chunk<i64>]; 1]),
     ) {
         let CompactBlock { packed, chosen, .. } = self.block;
         let LatticeBlock { columns, features, steps, labels } = packed;
@@ -49,8 +47,6 @@ impl<T: Coordinate> GradientPass<'_, T> {
         let mut by_column = chosen.by_column.map(|order| ColumnPass::new(order, self.weights.weights()));
         // Several groups at a time, if all stay in the nearest cache: the slopes of one group are a long chain of operations.
         let batch = (BATCH_COORDINATES / (GROUP * columns)).clamp(1, BATCH);
-        // Of groups that fill a cache alone, the one that is worked on would be lost for the next.
-        let asks_ahead = GROUP * columns * size_of::<T>() <= AHEAD_BYTES;
         let (mut products, mut slopes) = ([[0i32; GROUP]; BATCH], [[[0i16; 2]; GROUP / 2]; BATCH]);
         for start in (0..labels.len()).step_by(batch * GROUP) {
             let end = labels.len().min(start + batch * GROUP);
@@ -73,9 +69,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
             }
             for (first, slopes) in groups().zip(&slopes) {
                 let window = window(features, columns, first, &mut copy);
-                let next = features.as_ptr().wrapping_add((first + batch * GROUP) * columns);
-                let ahead = asks_ahead.then_some(next);
-                accumulate(std::array::from_ref(slopes), window, columns, [&mut wide], ahead);
+                accumulate(std::array::from_ref(slopes), window, columns, [&mut wide]);
                 match &mut by_column {
                     Some(by_column) => by_column.keep(first, slopes),
                     None => chosen.add_scaled(first, slopes, totals),
@@ -92,9 +86,7 @@ impl<T: Coordinate> GradientPass<'_, T> {
 }
 
 pub(super) fn portable<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
-    pass.run(totals, lanes::portable::dots::<T, false>, |slopes, window, columns, totals, _| {
-        lanes::portable::accumulate(slopes, window, columns, totals);
-    });
+    pass.run(totals, lanes::portable::dots::<T, false>, lanes::portable::accumulate);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -102,8 +94,8 @@ pub(super) fn portable<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [
 pub(super) fn avx2<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx2::dots::<T, false>(weights, window, columns),
-        |slopes, window, columns, totals, ahead| lanes::avx2::accumulate(slopes, window, columns, totals, ahead),
+        |weights, window, columns| lanes::avx2::dots::<T, false, true>(weights, window, columns),
+        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
 }
 
@@ -112,7 +104,7 @@ pub(super) fn avx2<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]
 pub(super) fn avx512<T: Coordinate>(pass: &GradientPass<'_, T>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx512::dots::<T, false>(weights, window, columns),
-        |slopes, window, columns, totals, ahead| lanes::avx512::accumulate(slopes, window, columns, totals, ahead),
+        |weights, window, columns| lanes::avx512::dots::<T, false, true>(weights, window, columns),
+        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }

@@ -2,7 +2,7 @@
 //!
 //! A kernel is compiled once for each set. Code compiled for instructions that the machine lacks must never run: that, and
 //! nothing else, is what the `unsafe` blocks of `Instructions` assert. An [`Instructions`] is the proof: its field is private,
-//! and the only functions that make one have asked the machine before. `ask_for` alone is about memory.
+//! and the only functions that make one have asked the machine before.
 
 #![allow(unsafe_code)]
 
@@ -17,16 +17,6 @@ use super::scores::{self, ScorePass};
 use super::softmax::{self, SoftmaxPass};
 #[cfg(target_arch = "x86_64")]
 use super::{tile_products, tile_unit::TileUnit};
-
-/// Asks memory for the cache line of a place that will be read soon, or of none: a wrong guess costs time alone.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn ask_for<T>(place: *const T) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: every machine of the target has the instruction. It is a hint: it reads nothing into the program and cannot fault, whatever
-    // the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) }
-}
 
 /// A set of instructions that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

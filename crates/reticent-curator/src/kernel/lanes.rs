@@ -129,21 +129,6 @@ fn chunk_at<T: Coordinate>(window: &[T], place: usize) -> &Chunk<T> {
     window[place..].first_chunk().expect("a window has whole chunks")
 }
 
-/// Bytes that memory delivers together.
-#[cfg(target_arch = "x86_64")]
-const CACHE_LINE: usize = 64;
-
-/// Asks memory for `lines` cache lines of what will be read next, from one of them on. What lies past the rows is asked for, too: to see
-/// where they end would cost more.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn ask_for<T>(ahead: Option<*const T>, first: usize, lines: usize) {
-    let Some(ahead) = ahead else { return };
-    for line in first..first + lines {
-        super::instructions::ask_for(ahead.wrapping_add(line * (CACHE_LINE / size_of::<T>())));
-    }
-}
-
 /// Plain Rust, for every machine.
 pub(super) mod portable {
     use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunk_at};
@@ -200,7 +185,7 @@ pub(super) mod portable {
 /// 256-bit vectors. The intrinsics used are safe in functions with the feature; loads are casts of arrays.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
-    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, ask_for};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
@@ -226,10 +211,11 @@ pub(super) mod avx2 {
         cast(_mm256_add_epi32(low, high))
     }
 
-    /// See [`super::portable::dots`].
+    /// See [`super::portable::dots`]. `STREAMED` is for rows that come from memory: read one after the other, as what will be
+    /// read is foreseen at one place better than at four. Rows of one cache line are neighbours either way.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::kernel) fn dots<T: Coordinate, const SQUARES: bool>(
+    pub(in crate::kernel) fn dots<T: Coordinate, const SQUARES: bool, const STREAMED: bool>(
         weights: &[Chunk<i16>],
         window: &[T],
         columns: usize,
@@ -242,19 +228,28 @@ pub(super) mod avx2 {
         let mut dots = [[0i32; 8]; GROUP / 8];
         for (eight, dots) in dots.iter_mut().enumerate() {
             let mut rows = [_mm256_setzero_si256(); 8];
-            // Four rows at a time meet a weight while it is in a register.
-            for (four, sums) in rows.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-                let row = |row: usize| {
-                    let start = (eight * 8 + four * 4 + row) * columns;
-                    window[start..][..weights.len() * HALF].as_chunks::<HALF>().0
-                };
-                let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
-                for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
-                    let weights = cast(*weights);
-                    sums[0] = add(sums[0], weights, widened(first));
-                    sums[1] = add(sums[1], weights, widened(second));
-                    sums[2] = add(sums[2], weights, widened(third));
-                    sums[3] = add(sums[3], weights, widened(last));
+            if STREAMED && weights.len() > 2 {
+                for (row, sum) in rows.iter_mut().enumerate() {
+                    let features = window[(eight * 8 + row) * columns..][..weights.len() * HALF].as_chunks::<HALF>().0;
+                    for (weights, features) in weights.iter().zip(features) {
+                        *sum = add(*sum, cast(*weights), widened(features));
+                    }
+                }
+            } else {
+                // Four rows at a time meet a weight while it is in a register.
+                for (four, sums) in rows.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                    let row = |row: usize| {
+                        let start = (eight * 8 + four * 4 + row) * columns;
+                        window[start..][..weights.len() * HALF].as_chunks::<HALF>().0
+                    };
+                    let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
+                    for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
+                        let weights = cast(*weights);
+                        sums[0] = add(sums[0], weights, widened(first));
+                        sums[1] = add(sums[1], weights, widened(second));
+                        sums[2] = add(sums[2], weights, widened(third));
+                        sums[3] = add(sums[3], weights, widened(last));
+                    }
                 }
             }
             *dots = sums_of_lanes(rows);
@@ -263,9 +258,6 @@ pub(super) mod avx2 {
     }
 
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
-    ///
-    /// Memory is asked for `ahead` meanwhile, which will be read next: without it a pass over a table beyond the cache waits, at least
-    /// on AMD's processors (Zen 3).
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::kernel) fn accumulate<T: Coordinate, const C: usize>(
@@ -273,22 +265,21 @@ pub(super) mod avx2 {
         window: &[T],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
-        ahead: Option<*const T>,
     ) {
         let halves = columns.div_ceil(HALF);
         let mut place = 0;
         if C == 1 {
             while place + 4 <= halves {
-                accumulate_halves::<T, C, 4>(slopes, window, columns, &mut totals, ahead, place);
+                accumulate_halves::<T, C, 4>(slopes, window, columns, &mut totals, place);
                 place += 4;
             }
             while place + 2 <= halves {
-                accumulate_halves::<T, C, 2>(slopes, window, columns, &mut totals, ahead, place);
+                accumulate_halves::<T, C, 2>(slopes, window, columns, &mut totals, place);
                 place += 2;
             }
         }
         while place < halves {
-            accumulate_halves::<T, C, 1>(slopes, window, columns, &mut totals, ahead, place);
+            accumulate_halves::<T, C, 1>(slopes, window, columns, &mut totals, place);
             place += 1;
         }
     }
@@ -301,14 +292,11 @@ pub(super) mod avx2 {
         window: &[T],
         columns: usize,
         totals: &mut [&mut [Chunk<i64>]; C],
-        ahead: Option<*const T>,
         place: usize,
     ) {
         // Coordinates 0..4, 8..12 in the first vector, 4..8, 12..16 in the second.
         let mut sums = [[[_mm256_setzero_si256(); 2]; W]; C];
         for pair in 0..GROUP / 2 {
-            // A line in the time of a line: each of these steps reads `W` of them.
-            ask_for(ahead, place * (GROUP / 2) + pair * W, W);
             let row = |row: usize| window[row * columns + place * HALF..][..W * HALF].as_chunks::<HALF>().0;
             let (even, odd) = (row(2 * pair), row(2 * pair + 1));
             for half in 0..W {
@@ -338,7 +326,7 @@ pub(super) mod avx2 {
 /// 512-bit vectors with VNNI, which multiplies pairs and adds them to a sum in one instruction.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512 {
-    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, ask_for, chunk_at};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunk_at};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
@@ -365,10 +353,11 @@ pub(super) mod avx512 {
         _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(one, other), _mm512_shuffle_i32x4::<0xdd>(one, other))
     }
 
-    /// See [`super::portable::dots`].
+    /// See [`super::portable::dots`]. `STREAMED` is for rows that come from memory: read one after the other, as what will be
+    /// read is foreseen at one place better than at four. Rows of one cache line are neighbours either way.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    pub(in crate::kernel) fn dots<T: Coordinate, const SQUARES: bool>(
+    pub(in crate::kernel) fn dots<T: Coordinate, const SQUARES: bool, const STREAMED: bool>(
         weights: &[Chunk<i16>],
         window: &[T],
         columns: usize,
@@ -386,6 +375,13 @@ pub(super) mod avx512 {
                 if let [weights] = weights {
                     for (row, sum) in rows.iter_mut().enumerate() {
                         *sum = add(*sum, cast(*weights), widened(chunk_at(window, start + row * columns)));
+                    }
+                } else if STREAMED {
+                    for (row, sum) in rows.iter_mut().enumerate() {
+                        let features = window[start + row * columns..][..weights.len() * CHUNK].as_chunks::<CHUNK>().0;
+                        for (weights, features) in weights.iter().zip(features) {
+                            *sum = add(*sum, cast(*weights), widened(features));
+                        }
                     }
                 } else {
                     // Four at a time, as each sum waits for the one before it.
@@ -410,8 +406,7 @@ pub(super) mod avx512 {
         cast(dots)
     }
 
-    /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both. Memory is asked for
-    /// `ahead` meanwhile, as with AVX2 (measured on AMD Zen 5).
+    /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     pub(in crate::kernel) fn accumulate<T: Coordinate, const C: usize>(
@@ -419,18 +414,17 @@ pub(super) mod avx512 {
         window: &[T],
         columns: usize,
         mut totals: [&mut [Chunk<i64>]; C],
-        ahead: Option<*const T>,
     ) {
         let chunks = columns.div_ceil(CHUNK);
         let mut place = 0;
         if C == 1 {
             while place + 4 <= chunks {
-                accumulate_chunks::<T, C, 4>(slopes, window, columns, &mut totals, ahead, place);
+                accumulate_chunks::<T, C, 4>(slopes, window, columns, &mut totals, place);
                 place += 4;
             }
         }
         while place < chunks {
-            accumulate_chunks::<T, C, 1>(slopes, window, columns, &mut totals, ahead, place);
+            accumulate_chunks::<T, C, 1>(slopes, window, columns, &mut totals, place);
             place += 1;
         }
     }
@@ -443,7 +437,6 @@ pub(super) mod avx512 {
         window: &[T],
         columns: usize,
         totals: &mut [&mut [Chunk<i64>]; C],
-        ahead: Option<*const T>,
         place: usize,
     ) {
         // Interleaving works within 128 bits: coordinates 0..4, 8..12, ... in the first vector, 4..8, 12..16, ... in the second.
@@ -451,8 +444,6 @@ pub(super) mod avx512 {
         let last_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
         let mut sums = [[[_mm512_setzero_si512(); 2]; W]; C];
         for pair in 0..GROUP / 2 {
-            // Each of these steps reads `2 W` lines of rows in 16 bits.
-            ask_for(ahead, place * GROUP + pair * 2 * W, 2 * W);
             let row = |row: usize| window[row * columns + place * CHUNK..][..W * CHUNK].as_chunks::<CHUNK>().0;
             let (even, odd) = (row(2 * pair), row(2 * pair + 1));
             for chunk in 0..W {

@@ -40,11 +40,11 @@ pub(super) fn portable(pass: &ScorePass<'_>, products: &mut [i32]) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 pub(super) fn avx2(pass: &ScorePass<'_>, products: &mut [i32]) {
-    pass.run(products, |weights, window, columns| lanes::avx2::dots::<i16, false>(weights, window, columns));
+    pass.run(products, |weights, window, columns| lanes::avx2::dots::<i16, false, false>(weights, window, columns));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(super) fn avx512(pass: &ScorePass<'_>, products: &mut [i32]) {
-    pass.run(products, |weights, window, columns| lanes::avx512::dots::<i16, false>(weights, window, columns));
+    pass.run(products, |weights, window, columns| lanes::avx512::dots::<i16, false, false>(weights, window, columns));
 }

@@ -88,9 +88,9 @@ pub(super) fn portable(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx2::dots::<i16, false>(weights, window, columns),
-        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals, None),
-        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals, None),
+        |weights, window, columns| lanes::avx2::dots::<i16, false, false>(weights, window, columns),
+        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
+        |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
     );
 }
 
@@ -99,8 +99,8 @@ pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx512(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx512::dots::<i16, false>(weights, window, columns),
-        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals, None),
-        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals, None),
+        |weights, window, columns| lanes::avx512::dots::<i16, false, false>(weights, window, columns),
+        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
+        |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
     );
 }
