@@ -177,7 +177,7 @@ pub(crate) struct PredictArguments {
     /// Table with the model's features; the target column may be absent
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
-    /// Where the predictions go: Parquet if the name ends in .parquet, else CSV
+    /// Where the predictions go: Parquet if the name ends in .parquet, else CSV, not compressed
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 }
@@ -281,6 +281,9 @@ fn confidence(text: &str) -> Result<f64, String> {
 pub(crate) struct ShowArguments {
     /// Model file
     pub(crate) model: PathBuf,
+    /// Print model and certificate as JSON, as they are kept, once they are checked
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Subcommand)]

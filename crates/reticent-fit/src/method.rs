@@ -9,11 +9,13 @@ pub mod objective_perturbation;
 pub mod output_perturbation;
 pub mod walr;
 
+use std::collections::{HashMap, HashSet};
+
 use reticent_core::adjacency::Adjacency;
 use reticent_core::coding::Coding;
 use reticent_core::encoding::Encoding;
 use reticent_core::query;
-use reticent_core::schema::{Schema, TargetKind};
+use reticent_core::schema::{Feature, Schema, TargetKind};
 
 use crate::model::{MODEL_BYTES_MAX, Model, largest_file};
 use crate::options::{MethodOption, Options};
@@ -184,8 +186,8 @@ pub(crate) fn classes_of(method: &'static str, schema: &Schema) -> Result<u32, P
 /// # Errors
 /// [`PlanError::Init`].
 pub(crate) fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) -> Result<Vec<f64>, PlanError> {
-    if init.schema.features() != schema.features() || init.schema.target().kind != schema.target().kind {
-        return Err(PlanError::Init("its features or its target are not those of the schema".to_owned()));
+    if let Some(difference) = difference(&init.schema, schema) {
+        return Err(PlanError::Init(difference));
     }
     let weights = init.weights(encoding);
     if weights.iter().all(|weight| weight.is_finite()) {
@@ -195,9 +197,64 @@ pub(crate) fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) 
     }
 }
 
+/// The first thing by which the schema of a start model has other columns than a schema.
+fn difference(start: &Schema, schema: &Schema) -> Option<String> {
+    if start.target().kind != schema.target().kind {
+        return Some("its target has other classes or other bounds; declare them alike".to_owned());
+    }
+    let (found, expected) = (start.features(), schema.features());
+    if found == expected {
+        return None;
+    }
+    let named: HashMap<&str, &Feature> = found.iter().map(|feature| (feature.name.as_str(), feature)).collect();
+    for feature in expected {
+        match named.get(feature.name.as_str()) {
+            None => return Some(format!("it has no feature {:?}", feature.name)),
+            Some(other) if other.kind != feature.kind => {
+                return Some(format!(
+                    "its feature {:?} has other bounds or categories; declare them alike",
+                    feature.name
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let expected: HashSet<&str> = expected.iter().map(|feature| feature.name.as_str()).collect();
+    let other = found.iter().find(|feature| !expected.contains(feature.name.as_str()));
+    Some(other.map_or_else(
+        || "its features are in another order".to_owned(),
+        |other| format!("it has a feature {:?}, and the schema has none of that name", other.name),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_start_of_other_columns_is_refused_with_the_first_of_them() {
+        let schema = |target: &str, features: &str| {
+            Schema::from_text(&format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n{target}\n[features]\n{features}"
+            ))
+            .expect("legal")
+        };
+        let (a, b) = ("a = { bounds = [0, 1] }\n", "b = { bounds = [0, 1] }\n");
+        let target = "classes = [0, 1]";
+        let own = schema(target, &format!("{a}{b}"));
+        let found = |start: Schema| difference(&start, &own);
+        assert_eq!(found(own.clone()), None);
+        for (start, word) in [
+            (schema("classes = [0, 2]", &format!("{a}{b}")), "target"),
+            (schema(target, a), "no feature \"b\""),
+            (schema(target, &format!("{a}b = {{ bounds = [0, 2] }}\n")), "feature \"b\" has other bounds"),
+            (schema(target, &format!("{a}{b}c = {{ bounds = [0, 2] }}\n")), "a feature \"c\""),
+            (schema(target, &format!("{b}{a}")), "another order"),
+        ] {
+            let difference = found(start).expect("they differ");
+            assert!(difference.contains(word), "{difference}");
+        }
+    }
 
     /// With labels alone private, what is chosen for a target and so many categories of one feature.
     fn chosen(target: &str, categories: usize) -> &'static str {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_curator::file_fingerprint::file_fingerprint;
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, VotesError, is_party_name};
@@ -50,6 +51,12 @@ impl Question {
                 return Err(Failure::Usage(message.to_owned()));
             }
         };
+        if let PrivacyUnit::Column { column, .. } = &schema.privacy().unit {
+            return Err(Failure::Usage(format!(
+                "votes protect all that a party holds, and the schema's privacy unit is the column {column:?}; write unit = \"row\" under \
+                 [privacy]"
+            )));
+        }
         let auxiliary = read_auxiliary(&request.auxiliary, &schema)?;
         let ballot = Ballot::new(classes, auxiliary.rows(), auxiliary.fingerprint().to_owned());
         Ok(Self { schema, auxiliary, ballot })

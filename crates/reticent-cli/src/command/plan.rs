@@ -33,7 +33,10 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
             Ok(_) => json!({ "admits": true }),
             Err(refusal) => json!({ "admits": false, "refusal": refusal.to_string() }),
         });
-        let document = json!({ "plan": plan, "ledger": ledger });
+        let price = plan.request("-", &schema).price_up(&plan.claim.relation);
+        let price = price.map(|price| json!({ "mu": price.mu_up(), "mu_squared": price }));
+        let document =
+            json!({ "plan": plan, "price": price, "pure_epsilon": plan.pure_epsilon_up(), "ledger": ledger });
         return files::print_json(&document);
     }
     let mut text = report::plan(plan);

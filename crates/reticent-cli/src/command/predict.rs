@@ -17,7 +17,17 @@ use crate::progress;
 /// Rows that are held before they are written.
 const BATCH_ROWS: usize = 8192;
 
+/// Ends of names that promise a compressed file.
+const COMPRESSED: [&str; 4] = ["gz", "xz", "zst", "zstd"];
+
 pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
+    let is_compressed = |extension: &std::ffi::OsStr| COMPRESSED.iter().any(|end| extension.eq_ignore_ascii_case(end));
+    if arguments.out.extension().is_some_and(is_compressed) {
+        return Err(Failure::Usage(format!(
+            "--out {}: predictions are not compressed; choose a name that ends in .csv or .parquet",
+            arguments.out.display()
+        )));
+    }
     let mut out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
     let source = TableSource::open(&arguments.data, &model.schema, Need::Features)?;

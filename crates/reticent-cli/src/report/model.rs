@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use reticent_core::units::Delta;
 use reticent_fit::certificate::Certificate;
 use reticent_fit::model::{Coefficient, Model, Task};
 
@@ -17,6 +18,7 @@ pub(crate) fn claim(certificate: &Certificate) -> String {
         certificate.delta.get(),
         certificate.mu
     );
+    text.push_str(&large_delta(certificate.delta));
     if let Some(pure) = certificate.pure_epsilon {
         line!(
             text,
@@ -29,6 +31,18 @@ pub(crate) fn claim(certificate: &Certificate) -> String {
         line!(text, "  - {fact}");
     }
     text
+}
+
+/// What a large failure probability means: a release that shows one of a thousand rows whole keeps a promise with delta 1/1000.
+pub(crate) fn large_delta(delta: Delta) -> String {
+    const LARGE: f64 = 1e-3;
+    if delta.get() < LARGE {
+        return String::new();
+    }
+    format!(
+        "Delta {} is large: it allows all of a row to be shown with that probability; choose it below 1 / (number of rows)\n",
+        delta.get()
+    )
 }
 
 /// The first lines about a model that protects nobody.

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use reticent_core::units::MuSquared;
 use reticent_fit::plan::Plan;
 
+use super::model::large_delta;
+
 /// What a fit would ask, pay and expect.
 pub(crate) fn plan(plan: &Plan) -> String {
     let mut text = String::new();
@@ -14,6 +16,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
         line!(text, "Chosen because {reason}");
     }
     line!(text, "Privacy: epsilon {} at delta {:e} (mu {:.6})", claim.epsilon, claim.delta.get(), claim.mu);
+    text.push_str(&large_delta(claim.delta));
     if let Some(pure) = plan.pure_epsilon_up().filter(|pure| *pure > 0.0) {
         line!(
             text,

@@ -33,6 +33,15 @@ fn a_model_of_another_version_is_refused() {
     assert!(refused(&folder, &without_fields.to_string()).contains("version 4"));
 }
 
+/// For a machine `show` prints what `fit` wrote, and only of a model that is one.
+#[test]
+fn a_model_is_shown_as_it_is_kept() {
+    let folder = Folder::new();
+    assert_eq!(json(&folder.succeed("show model.json --json")), json(MODEL));
+    folder.write("model.json", MODEL.replace("\"version\": 3", "\"version\": 4"));
+    assert!(folder.refuse(2, "show model.json --json").contains("version 4"));
+}
+
 #[test]
 fn what_is_no_model_is_refused() {
     let folder = Folder::new();

@@ -117,6 +117,11 @@ fn what_cannot_be_combined_is_refused_before_votes_are_read() {
     let folder = folder();
     let message = folder.refuse(2, &FIT.replace("party.toml", "schema.toml"));
     assert!(message.contains("no finite sensitivity under row:add-remove"), "{message}");
+    let schema = folder.text("party.toml");
+    folder.write("party.toml", schema.replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"));
+    let message = folder.refuse(2, FIT);
+    assert!(message.contains("the schema's privacy unit is the column \"patient\""), "{message}");
+    folder.write("party.toml", schema);
     let message = folder.refuse(2, &format!("{FIT} --combiner party-majority --penalty 0"));
     assert!(message.contains("--penalty must be"), "{message}");
     let message = folder.refuse(2, &format!("{FIT} --penalty 1"));

@@ -79,6 +79,32 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     ");
 }
 
+/// Pure noise costs a ledger more than the claim at the same epsilon says; `fit` charges what the plan tells.
+#[test]
+fn a_plan_tells_what_the_ledger_will_be_charged() {
+    let folder = Folder::with_table();
+    let planned = |method: &str| json(&folder.succeed(&format!("{PLAN} --method {method} --json")));
+    let (pure, gaussian) = (planned("functional"), planned("noisy-gd"));
+    let (claimed, charged) = (number(&pure["plan"]["claim"]["mu"]), number(&pure["price"]["mu"]));
+    assert!(charged > 2.0 * claimed, "{claimed} {charged}");
+    assert!((number(&pure["pure_epsilon"]) - 1.0).abs() < 1e-6, "{pure}");
+    assert!(is_close(number(&gaussian["price"]["mu"]), number(&gaussian["plan"]["claim"]["mu"]), 1e-3));
+    assert_eq!(gaussian["pure_epsilon"], Value::Null);
+    folder.succeed(
+        "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --out model.json --method functional",
+    );
+    let spent = folder.ledger("table.csv.ledger")["relations"][0]["spent"]["mu"].clone();
+    assert!(is_close(number(&spent), charged, 1e-9), "{spent} {charged}");
+}
+
+#[test]
+fn a_large_delta_is_explained() {
+    let folder = Folder::new();
+    let remark = "Delta 0.1 is large: it allows all of a row to be shown with that probability; choose it below 1 / (number of rows)";
+    assert!(folder.succeed(&PLAN.replace("1e-6", "0.1")).contains(remark));
+    assert!(!folder.succeed(PLAN).contains("is large"));
+}
+
 /// Files that a `fit` line names need not be there, and nothing is written.
 #[test]
 fn a_plan_opens_neither_table_nor_output() {
@@ -99,7 +125,7 @@ fn a_plan_asks_the_ledger_and_charges_nothing() {
     let text = folder.succeed(&format!("{} --ledger l.ledger", PLAN.replace("--epsilon 1", "--epsilon 1.5")));
     assert!(text.contains("\nthe ledger refuses: under row:add-remove the request costs mu"), "{text}");
     let result = json(&folder.succeed(&format!("{PLAN} --ledger l.ledger --json")));
-    assert_eq!(keys(&result), ["plan", "ledger"]);
+    assert_eq!(keys(&result), ["plan", "price", "pure_epsilon", "ledger"]);
     assert_eq!(keys(&result["plan"]), ["method", "claim", "releases", "public", "expectations", "reason"]);
     assert_eq!(result["ledger"]["admits"], true);
     assert!(folder.files() == before, "a plan changes nothing");

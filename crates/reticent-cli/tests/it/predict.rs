@@ -54,6 +54,17 @@ fn scored(folder: &Folder, name: &str) -> Vec<(String, f64)> {
 }
 
 #[test]
+fn a_name_that_promises_compression_is_refused() {
+    let folder = Folder::with_table();
+    folder.write("model.json", MODEL);
+    for name in ["scored.csv.gz", "scored.csv.ZST", "scored.xz"] {
+        let message = folder.refuse(2, &PREDICT.replace("scored.csv", name));
+        assert!(message.contains("predictions are not compressed"), "{message}");
+        assert!(!folder.exists(name));
+    }
+}
+
+#[test]
 fn predictions_are_those_of_the_coefficients() {
     let folder = Folder::new();
     let table = Table::usual();
