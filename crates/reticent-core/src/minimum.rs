@@ -54,7 +54,7 @@ pub const PERTURBATION_SHIFT: u32 = SLOPE_BITS + ROW_BITS - PERTURBATION_BITS;
 pub const ANSWER_SHIFT: u32 = WEIGHT_BITS - ANSWER_BITS;
 
 /// Smallest and largest ridge, in its unit: 2^-10 and 2^32.
-const L2_RANGE: std::ops::RangeInclusive<u64> = 1 << 6..=1 << 48;
+pub const L2_RANGE: std::ops::RangeInclusive<u64> = 1 << 6..=1 << 48;
 
 /// Noise of the linear term is cut off at this multiple of its scale, which changes a draw with probability below 1e-880.
 pub const PERTURBATION_CUT: i128 = 64;

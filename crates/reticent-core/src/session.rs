@@ -129,11 +129,20 @@ impl<'a> Session<'a> {
     /// The number of rows, where it is public: see [`Relation::has_public_row_number`]. What is public under the claim may be private under
     /// another promise of the ledger's: it has to be public under all of them.
     ///
+    /// It is for the request that will be paid once it is planned with that number, so it is told only where the ledger would admit the
+    /// request as it is planned so far. Under label adjacency the number is of the rows whose label is among the request's: told to a request
+    /// about other labels than earlier ones, it would count those labels, and what is planned with it may fail before anything is paid.
+    ///
     /// `None` under every other relation, and of an engine that does not tell.
-    #[must_use]
-    pub fn public_row_number(&self) -> Option<u64> {
-        let is_public = self.promised.iter().all(|promised| self.claimed.reads_public_row_number_of(promised));
-        if is_public { self.engine.row_number() } else { None }
+    ///
+    /// # Errors
+    /// [`SessionError::Ledger`] when the ledger would not admit the request.
+    pub fn public_row_number(&self, request: &Request) -> Result<Option<u64>, SessionError> {
+        if !self.promised.iter().all(|promised| self.claimed.reads_public_row_number_of(promised)) {
+            return Ok(None);
+        }
+        self.check_admitted(request)?;
+        Ok(self.engine.row_number())
     }
 
     /// The features of the rows with a usable label, where the claim is about labels alone and features are public to the fitter; they
@@ -142,15 +151,15 @@ impl<'a> Session<'a> {
     /// `None` under every other adjacency.
     ///
     /// # Errors
-    /// [`SessionError::Ledger`] when the request is about other labels than earlier ones, [`SessionError::PrivateFeatures`] when the ledger
-    /// promises more than labels, [`SessionError::Engine`] when the rows cannot be reached.
+    /// [`SessionError::Ledger`] when the ledger would not admit the request, as one about other labels than earlier ones,
+    /// [`SessionError::PrivateFeatures`] when it promises more than labels, [`SessionError::Engine`] when the rows cannot be reached.
     pub fn public_features(&self, request: &Request) -> Result<Option<PublicFeatures>, SessionError> {
         match self.claimed.adjacency {
             Adjacency::Label => {
                 if let Some(promised) = self.promised.iter().find(|promised| promised.adjacency != Adjacency::Label) {
                     return Err(SessionError::PrivateFeatures { promised: promised.clone() });
                 }
-                self.ledger.account()?.check_labels(request).map_err(LedgerError::from)?;
+                self.check_admitted(request)?;
                 Ok(self.engine.public_features()?)
             }
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Ok(None),
@@ -244,6 +253,12 @@ impl<'a> Session<'a> {
         #[cfg(feature = "danger")]
         self.noise.witness_release(&release);
         Ok(release)
+    }
+
+    /// Refuses what the ledger would refuse as it stands.
+    fn check_admitted(&self, request: &Request) -> Result<(), SessionError> {
+        self.ledger.account()?.admit(request).map_err(LedgerError::from)?;
+        Ok(())
     }
 
     /// Takes a grant that was paid for here and for this shape.

@@ -44,7 +44,9 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
         Storage::checked(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &storage)?;
     if schema.privacy().rows.is_none() && schema.relation().has_public_row_number() {
-        let number = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number();
+        // As it is planned so far: what is planned with the number has the same labels and at most the same price.
+        let request = prepared.plan().request(&data_name(&arguments.data), &schema);
+        let number = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number(&request)?;
         let number = number.ok_or_else(|| {
             Failure::Refused(format!(
                 "{}: this ledger also promises a relation under which the number of rows is private, so that it cannot be counted; \

@@ -368,3 +368,80 @@ fn a_ledger_that_protects_labels_has_one_label() {
     folder.succeed("evaluate --model three.json --data table.csv --epsilon 1 --delta 1e-6");
     assert!(folder.succeed("ledger show table.csv.ledger").contains("fit walr"));
 }
+
+/// A fit counts the rows with a usable label before it is planned and paid: of other labels than earlier requests had, that would count
+/// those, and a plan that failed by the number would tell it. The default ridge is planned by it.
+#[test]
+fn a_refusal_does_not_count_labels() {
+    let folder = Folder::new();
+    let schema = |classes: &str| {
+        format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = {classes}\n\
+             [features]\na = {{ bounds = [0, 5] }}\n"
+        )
+    };
+    folder.write("own.toml", schema("[0, 1]"));
+    folder.write("other.toml", schema("[1, 7]"));
+    let mut told = Vec::new();
+    for ones in [1, 90] {
+        let rows: String = (0..90).map(|row| format!("{},{}\n", u8::from(row < ones), row % 5)).collect();
+        folder.write("table.csv", format!("y,a\n{rows}"));
+        for (ledger, is_used) in [("used", true), ("new", false)] {
+            let _ = std::fs::remove_file(folder.path(&format!("{ledger}.ledger")));
+            folder.succeed(&format!("ledger init {ledger}.ledger --promise row:label --epsilon 1 --delta 1e-6"));
+            let fit = |name: &str, epsilon: &str| {
+                format!(
+                    "fit --data table.csv --schema {name}.toml --ledger {ledger}.ledger --epsilon {epsilon} --delta 1e-6 \
+                     --method output-perturbation --out {name}.json"
+                )
+            };
+            if is_used {
+                folder.succeed(&fit("own", "0.5"));
+            }
+            // One row and 90 have a ridge in range up to about 5e6 and 5e8.
+            for epsilon in ["1e6", "1e8", "1e10"] {
+                told.push(folder.refuse(4, &fit("other", epsilon)));
+            }
+        }
+    }
+    let (few, many) = told.split_at(told.len() / 2);
+    assert_eq!(few, many);
+}
+
+/// An answer about labels alone protects them all; a fit with other classes would then make public which rows have some of them.
+#[test]
+fn labels_that_were_measured_are_not_told_by_a_fit_with_other_classes() {
+    let folder = Folder::new();
+    let rows: String = (0..90).map(|row| format!("{row},{},{}\n", row % 3, row % 5)).collect();
+    folder.write("table.csv", format!("id,y,a\n{rows}"));
+    let weights: String = (0..90).map(|row| format!("{row},{}\n", row * 7 % 100)).collect();
+    folder.write("weights.csv", format!("id,q1\n{weights}"));
+    for (name, classes) in [("own", "[0, 1, 2]"), ("other", "[1, 7]")] {
+        folder.write(
+            &format!("{name}.toml"),
+            format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = {classes}\n\
+                 [features]\na = {{ bounds = [0, 5] }}\n"
+            ),
+        );
+    }
+    let measure = |ledger: &str| {
+        format!(
+            "walr measure --weights weights.csv --labels table.csv --id id --schema own.toml --ledger {ledger}.ledger --epsilon 0.5 \
+             --delta 1e-6 --out release.json"
+        )
+    };
+    let fit = |ledger: &str, name: &str| {
+        format!(
+            "fit --data table.csv --schema {name}.toml --ledger {ledger}.ledger --epsilon 0.5 --delta 1e-6 --out model.json"
+        )
+    };
+    for ledger in ["measured", "fitted"] {
+        folder.succeed(&format!("ledger init {ledger}.ledger --promise row:label --epsilon 5 --delta 1e-6"));
+    }
+    folder.succeed(&measure("measured"));
+    assert!(folder.refuse(4, &fit("measured", "other")).contains("other classes"));
+    folder.succeed(&fit("measured", "own"));
+    folder.succeed(&fit("fitted", "other"));
+    assert!(folder.refuse(4, &measure("fitted")).contains("other classes"));
+}

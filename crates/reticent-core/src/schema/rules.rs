@@ -231,22 +231,25 @@ impl Problems {
         if parts.table.format == TextFormat::Libsvm {
             self.check_libsvm_names(parts);
         }
+        // As the columns of a file are found: by their names without the blanks around them.
+        let is_one = |one: &str, other: &str| one.trim_ascii() == other.trim_ascii();
+        let is_unit = |column: &str| parts.unit_column().is_some_and(|unit| is_one(unit, column));
         let mut names = HashSet::new();
         for feature in &parts.features {
-            if !names.insert(feature.name.as_str()) {
+            if !names.insert(feature.name.trim_ascii()) {
                 self.add(feature_place(&feature.name), "is listed twice; keep one");
             }
-            if feature.name == parts.target.column {
+            if is_one(&feature.name, &parts.target.column) {
                 let message = "is the target; a feature must not give the answer away: delete this line";
                 self.add(feature_place(&feature.name), message);
             }
-            if Some(feature.name.as_str()) == parts.unit_column() {
+            if is_unit(&feature.name) {
                 let message =
                     "is the column of the privacy unit; a model must not learn who somebody is: delete this line";
                 self.add(feature_place(&feature.name), message);
             }
         }
-        if Some(parts.target.column.as_str()) == parts.unit_column() {
+        if is_unit(&parts.target.column) {
             self.add("target.column", "is the column of the privacy unit; it cannot be predicted as well");
         }
         let encoded = parts.encoded_columns();

@@ -46,6 +46,31 @@ fn refusal_after(from: &str, to: &str) -> String {
     refusal(&text.replace(from, to))
 }
 
+/// A file's column is found by its name without blanks, so two names of one column would make the label a feature, which is public
+/// under label adjacency.
+#[test]
+fn blanks_make_no_other_column() {
+    let told = |unit: &str, target: &str, feature: &str| {
+        let text = format!(
+            "[privacy]\nunit = {unit}\nadjacency = \"label\"\n[target]\ncolumn = \"{target}\"\nclasses = [0, 1]\n\
+             [features]\nx = {{ bounds = [0, 1] }}\n\"{feature}\" = {{ bounds = [0, 1] }}\n"
+        );
+        Schema::from_text(&text).map_or_else(|problems| problems.to_string(), |_| String::new())
+    };
+    let of_patients = "{ column = \" patient\", rows_max = 2 }";
+    assert_eq!(told(of_patients, "y", " z"), "");
+    for (unit, target, feature, expected) in [
+        ("\"row\"", "y", " y", "is the target; a feature must not give the answer away"),
+        ("\"row\"", "y\\t", "y", "is the target"),
+        ("\"row\"", "y", "x ", "is listed twice"),
+        (of_patients, "y", "patient", "is the column of the privacy unit; a model must not learn"),
+        (of_patients, "patient ", "z", "is the column of the privacy unit; it cannot be predicted"),
+    ] {
+        let told = told(unit, target, feature);
+        assert!(told.contains(expected), "{unit} {target:?} {feature:?}: {told}");
+    }
+}
+
 #[test]
 fn a_schema_reads_as_declared() {
     let schema = adult();

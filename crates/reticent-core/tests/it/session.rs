@@ -6,14 +6,16 @@ use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::engine::{Engine, EngineError};
-use reticent_core::ledger::{LedgerStore, PlannedRelease, Request};
+use reticent_core::label_use::LabelUse;
+use reticent_core::ledger::{Budget, LedgerStore, PlannedRelease, Request};
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, QueryShape, SumQuery};
+use reticent_core::schema::Schema;
 use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::PartialSum;
-use reticent_core::units::{MuSquared, NoiseDistribution, NoiseScale};
+use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
@@ -53,7 +55,8 @@ fn the_number_of_rows_is_told_where_it_is_public() {
             let mut ledger = MemoryLedger::promising(relation.clone(), None);
             let session = Session::open(&engine, &mut ledger, relation.clone()).expect("opens");
             let is_public = unit == PrivacyUnit::Row && [Adjacency::Replace, Adjacency::Label].contains(&adjacency);
-            assert_eq!(session.public_row_number(), is_public.then_some(5), "{relation:?}");
+            let told = session.public_row_number(&request(Vec::new())).expect("admitted");
+            assert_eq!(told, is_public.then_some(5), "{relation:?}");
         }
     }
 }
@@ -71,12 +74,45 @@ fn the_number_of_rows_and_features_are_told_only_where_every_promise_makes_them_
     ] {
         let mut ledger = MemoryLedger::promising_all([claimed, also].map(relation), None);
         let session = Session::open(&engine, &mut ledger, relation(claimed)).expect("both are promised");
-        assert_eq!(session.public_row_number().is_some(), tells_number, "{claimed} and {also}");
+        let told = session.public_row_number(&request(Vec::new())).expect("admitted");
+        assert_eq!(told.is_some(), tells_number, "{claimed} and {also}");
         let features = session.public_features(&request(Vec::new()));
         assert_eq!(matches!(features, Ok(Some(_))), shows_features, "{claimed} and {also}");
         if claimed == Adjacency::Label {
             assert!(matches!(features, Err(SessionError::PrivateFeatures { promised }) if promised == relation(also)));
         }
+    }
+}
+
+/// Rows are counted, and their features shown, by the labels that a request declares usable: of other ones that would tell the labels.
+#[test]
+fn nothing_public_is_told_to_a_request_that_would_be_refused() {
+    let engine = Rows(5, PrivacyUnit::Row);
+    let relation = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Label };
+    let about = |classes: &str, releases| {
+        let text = format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = {classes}\n\
+             [features]\nx = {{ bounds = [0, 1] }}\n"
+        );
+        let schema = Schema::from_text(&text).expect("legal");
+        Request { labels: Some(LabelUse::of(&schema)), ..request(releases) }
+    };
+    let budget = Budget { epsilon: Epsilon::new(1.0).expect("legal"), delta: Delta::new(1e-6).expect("legal") };
+    let mut ledger = MemoryLedger::promising(relation.clone(), Some(budget));
+    ledger.charge(&about("[0, 1]", Vec::new())).expect("the first");
+    let dear = PlannedRelease { noise_scale: NoiseScale::new(1).expect("in range"), ..count(2).1 };
+    let session = Session::open(&engine, &mut ledger, relation).expect("promised");
+    for (request, is_told) in [
+        (about("[1, 0]", Vec::new()), true),
+        (about("[0, 7]", Vec::new()), false),
+        (about("[0, 1]", vec![dear]), false),
+    ] {
+        let number = session.public_row_number(&request);
+        assert_eq!(matches!(number, Ok(Some(5))), is_told);
+        assert_eq!(matches!(number, Err(SessionError::Ledger(_))), !is_told);
+        let features = session.public_features(&request);
+        assert_eq!(matches!(features, Ok(Some(_))), is_told);
+        assert_eq!(matches!(features, Err(SessionError::Ledger(_))), !is_told);
     }
 }
 

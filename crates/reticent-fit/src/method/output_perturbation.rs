@@ -9,7 +9,7 @@
 
 use std::num::NonZeroU32;
 
-use reticent_core::minimum::ANSWER_BITS;
+use reticent_core::minimum::{ANSWER_BITS, L2_BITS, L2_RANGE};
 
 use super::{FitRequest, Method};
 use crate::checked_minimum::{CheckedMinimum, rows_changed};
@@ -73,7 +73,23 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
 }
 
 /// Ridge for rows of norm 1: the balance of noise, `0.15 n / (2 lambda² mu²)`, and bias, `lambda ||omega||²/2`, with
-/// `||omega||² = 30`.
+/// `||omega||² = 30`. Brought into the range of a ridge: whether a fit is possible must not tell the number of rows, which may have been
+/// counted and is not paid for yet.
 fn default_ridge(rows: f64, mu: f64) -> f64 {
-    (rows / (RIDGE_DIVISOR * mu * mu)).cbrt()
+    let [least, most] = [L2_RANGE.start(), L2_RANGE.end()].map(|steps| *steps as f64 / f64::from(1u32 << L2_BITS));
+    (rows / (RIDGE_DIVISOR * mu * mu)).cbrt().clamp(least, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_ridge_is_one_that_a_minimum_may_have() {
+        assert!((default_ridge(1e5, 0.1) - 1e5f64.cbrt()).abs() < 1e-9);
+        for (rows, mu) in [(1.0, 1e-300), (1e12, 1e-20), (1.0, 65_536.0), (388.0, 1e150), (1e12, 1e9)] {
+            let steps = (default_ridge(rows, mu) * f64::from(1u32 << L2_BITS)).round() as u64;
+            assert!(L2_RANGE.contains(&steps), "{rows} {mu}: {steps}");
+        }
+    }
 }

@@ -18,7 +18,8 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
     let inputs = [&arguments.weights, &arguments.labels, &arguments.schema, &arguments.ledger].map(AsRef::as_ref);
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let schema = read_schema(&arguments.schema)?;
-    if schema.target().column == arguments.id {
+    // Columns are found by their names without the blanks around them.
+    if schema.target().column.trim_ascii() == arguments.id.trim_ascii() {
         return Err(Failure::Usage(format!("--id {}: this column is the target", arguments.id)));
     }
     let list = read_weights(&arguments.weights)?;
