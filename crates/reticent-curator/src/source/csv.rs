@@ -70,8 +70,14 @@ impl CsvTable {
     /// The names in the first line, trimmed; none when the file is empty.
     pub(crate) fn read_header(&mut self) -> Result<Option<Vec<String>>, SourceError> {
         self.has_header = true;
-        let mut line =
-            FirstLine { stream: &mut self.stream, is_begun: false, left: None, is_at_end: false, is_passed: false };
+        let mut line = FirstLine {
+            stream: &mut self.stream,
+            is_begun: false,
+            without_end: 0,
+            left: None,
+            is_at_end: false,
+            is_passed: false,
+        };
         let is_found = self.record.read(&mut self.tokenizer, &mut line, HEADER_COLUMNS_MAX)?;
         if line.is_passed {
             return Err(SourceError::HeaderNotClosed { path: self.path.clone() });
@@ -126,6 +132,9 @@ struct FirstLine<'a> {
     stream: &'a mut ByteStream,
     /// Whether a byte of the line was read.
     is_begun: bool,
+    /// Bytes in hand that were looked through and do not end it: a record that is cut takes few at a time, and each would be looked at
+    /// over and over.
+    without_end: usize,
     /// Bytes of it that are not consumed, with its end, once that is in hand.
     left: Option<usize>,
     /// Whether the file ends with the line: it is read as if a line end stood there, so that a quotation is closed or is not whether
@@ -142,6 +151,9 @@ impl TextInput for FirstLine<'_> {
             return if self.is_at_end || left == 0 { Ok(&b"\n"[..left]) } else { Ok(&self.stream.fill()?[..left]) };
         }
         let bytes = self.stream.fill()?;
+        if self.without_end > 0 {
+            return Ok(&bytes[..self.without_end]);
+        }
         if bytes.is_empty() && self.is_begun {
             self.is_at_end = true;
             self.left = Some(1);
@@ -161,7 +173,10 @@ impl TextInput for FirstLine<'_> {
                 self.left = Some(left);
                 Ok(&bytes[..left])
             }
-            None => Ok(bytes),
+            None => {
+                self.without_end = bytes.len();
+                Ok(bytes)
+            }
         }
     }
 
@@ -169,6 +184,7 @@ impl TextInput for FirstLine<'_> {
         if !self.is_at_end {
             self.stream.consume(bytes);
         }
+        self.without_end = self.without_end.saturating_sub(bytes);
         if let Some(left) = &mut self.left {
             *left -= bytes;
         }
