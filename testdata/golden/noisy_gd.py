@@ -135,6 +135,20 @@ times = [time_of(0.75, 4), time_of(1.2, 20)]
 # Steps that are not the largest, the largest with more momentum, with the most of it, and where passes are too few for more.
 strides = [[*case, *stride_of(*case)] for case in [(times[0], 100), (4000.0, 100), (1e6, 100), (1e6, 12)]]
 
+
+
+def times_of(gradients, passes, signal, noise):
+    """How many times as long a descent goes on: its `gradients`, one a row, of the second quarter alone."""
+    directions = gradients.shape[1]
+    odd, even = gradients[0::2].mean(axis=0), gradients[1::2].mean(axis=0)
+    found = (odd @ even) / (noise**2 / passes) / directions - 8 / directions**0.5
+    return float(np.clip(3 / 8 * np.sqrt(50 * max(found, 0)), 1, max(1, min(8, signal / (20 * directions)))))
+
+
+# Rows of a wave around different means: the second quarter of forty passes begins with the eleventh, an odd one.
+watched = [[3 + np.sin(7 * at), -2 + np.sin(11 * at), 2.5 + np.sin(13 * at)] for at in range(1, 41)]
+went_on = [times_of(np.array(watched)[10:20], 40, of_signal, 6.0) for of_signal in (1e4, 130.0)]
+
 # Signal check on a fixed table.
 cells, cell_noise, deviation, base = np.array([1900.0, 1800.0, 550.0, 720.0]), 90.0, 0.8, 0.26
 positive = (cells[1] + cells[3]) / rows
@@ -241,6 +255,8 @@ print(
             "averaged": averaged.tolist(),
             "times": times,
             "strides": strides,
+            "watched": watched,
+            "went_on": went_on,
             "cells": cells.tolist(),
             "cell_noise": cell_noise,
             "deviation": deviation,

@@ -39,7 +39,7 @@ use reticent_math::range_search::RangeRule;
 use self::calibration::FACTORS;
 use self::class_counts::{ClassCounts, centred_logs};
 use self::descended::Descended;
-use self::heavy_ball::{Flow, HeavyBall, Stride, descent_time};
+use self::heavy_ball::{Flow, HeavyBall, Progress, Stride, descent_time};
 use self::saturation::{saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
@@ -321,7 +321,8 @@ impl Fit {
 
         let gradient = releases.planned(of_gradient);
         let passes = gradient.times;
-        let signal = rows * f64::from(passes).sqrt() / (gradient.noise_scale.get() as f64 * gradient_step());
+        let gradient_noise = gradient.noise_scale.get() as f64 * gradient_step();
+        let signal = rows * f64::from(passes).sqrt() / gradient_noise;
         let noise = marginals.noise_standard_deviation / rows;
         let binned = binned.as_ref().map(|binned| (binned, RANGE_RULE));
         let features = ReleasedMarginals::of(&checked.coding, &marginals.values()[classes..], rows, noise, binned);
@@ -349,11 +350,23 @@ impl Fit {
         };
         let time = descent_time(checked.classes, signal, scaled.row_norm);
         let largest_curvature = scaled.row_norm * checked.curvature(saturation) + checked.settings.l2 / rows;
-        let stride = Stride::of(time, largest_curvature, passes);
+        let mut stride = Stride::of(time, largest_curvature, passes);
         let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.settings.l2, passes);
+        let mut progress = Progress::of(start.len(), passes);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
-            descent.follow(&releases.sum(of_gradient, &encoding, weights)?.values());
+            let noisy = releases.sum(of_gradient, &encoding, weights)?.values();
+            descent.follow(&noisy);
+            if progress.is_halfway(&noisy) {
+                let times = progress.times(signal, gradient_noise);
+                if times > 1.0 {
+                    let left = progress.left();
+                    let rest = times * time - stride.time(passes - left);
+                    descent.turn(Stride::of(rest, largest_curvature, left));
+                    // What chance explains, and what a start keeps, is as of even strides.
+                    stride = Stride::of(times * time, largest_curvature, passes);
+                }
+            }
         }
         let weights = descent.mean();
         let is_started = init.is_some();
@@ -485,6 +498,12 @@ mod tests {
             let stride = Stride::of(time, scaled.row_norm, passes as u32);
             assert_close(&[stride.step, stride.momentum], &[step, momentum]);
         }
+        let mut progress = Progress::of(3, 40);
+        for gradient in golden["watched"].as_array().expect("a list") {
+            let gradient: Vec<f64> = serde_json::from_value(gradient.clone()).expect("numbers");
+            progress.is_halfway(&gradient);
+        }
+        assert_close(&[1e4, 130.0].map(|signal| progress.times(signal, 6.0)), &numbers(&golden, "went_on"));
 
         let count = |place: usize| -> Vec<f64> {
             golden["counts"][place]

@@ -14,6 +14,13 @@ const SIGNAL_HALF: f64 = 4.0;
 /// The same of more classes, whose scores are larger.
 const TIME_OF_MANY: f64 = 1.2;
 const SIGNAL_HALF_OF_MANY: f64 = 20.0;
+/// A descent is to end where the square of the mean gradient is this share of the noise in the mean of all passes: see [`Progress`].
+const ENDING_SHARE: f64 = 1.0 / 50.0;
+/// Where in the time, as a share of it, a descent is watched: the middle of the second quarter.
+const WATCHED_AT: f64 = 3.0 / 8.0;
+/// Least signal `n mu` a direction for each whole time that a descent may take, and most times.
+const SIGNAL_A_TIME: f64 = 20.0;
+const TIMES_MAX: f64 = 8.0;
 
 /// How long a descent goes on, for a signal `n mu` and a typical row norm `A`.
 ///
@@ -101,6 +108,61 @@ impl Flow {
     }
 }
 
+/// Watches the gradients of the second quarter of a descent, and says how many times as long as planned it is to go on: where directions
+/// have converged, noise moves them no farther, and where they have not there is still something to find.
+///
+/// ```text
+///   s = G·G' T / (d e²) - 8 / sqrt(d)          G, G': means of the odd and of the even gradients of that quarter;  e: noise of one
+///   times = sqrt(50 s) · 3/8  within  [1, min(8, n mu / (20 d))]
+/// ```
+/// with `d` directions (columns times scores) and `T` passes. The noises of `G` and `G'` are independent, so that the product has the mean
+/// of the squared mean gradient, less what noise that was already taken in is pulled back by; its noise is `8 / sqrt(d)`, and one of that is
+/// taken off. A squared gradient that falls with the square of the time, as where classes are nearly separable, is at the end of that time
+/// 1/50 of the noise in the mean of all passes. The bound: once all directions have converged, the score of a row has the noise
+/// `d t (A/h) / (n mu)²` at most, for rows of norm `A` and the curvature `h` of the loss: of `times` about `c / (20 h)`, with `c` as in
+/// [`descent_time`]. Gradients are released, so this costs nothing. Derived in `docs/methods/noisy-gd.md`, "Going on".
+pub(super) struct Progress {
+    passes: u32,
+    seen: u32,
+    /// Of odd passes and of even ones.
+    sums: [Vec<f64>; 2],
+}
+
+impl Progress {
+    /// Of `passes` gradients with so many `directions`.
+    pub(super) fn of(directions: usize, passes: u32) -> Self {
+        Self { passes, seen: 0, sums: [vec![0.0; directions], vec![0.0; directions]] }
+    }
+
+    /// Passes that are left when a descent may turn to longer strides.
+    pub(super) fn left(&self) -> u32 {
+        self.passes - self.passes / 2
+    }
+
+    /// Takes in the next gradient: whether it was the last of the first half.
+    pub(super) fn is_halfway(&mut self, gradient: &[f64]) -> bool {
+        let half = self.passes / 2;
+        self.seen += 1;
+        if (half / 2 + 1..=half).contains(&self.seen) {
+            let side = &mut self.sums[self.seen as usize % 2];
+            side.iter_mut().zip(gradient).for_each(|(sum, noisy)| *sum += noisy);
+        }
+        self.seen == half
+    }
+
+    /// How many times as long, for a signal `n mu` and gradients with this noise a coordinate.
+    pub(super) fn times(&self, signal: f64, noise: f64) -> f64 {
+        let directions = self.sums[0].len() as f64;
+        let quarter = f64::from(self.passes / 2 - self.passes / 4);
+        let product: f64 = self.sums[0].iter().zip(&self.sums[1]).map(|(odd, even)| odd * even).sum();
+        // Of an odd number of passes one half has one more than the other.
+        let means = product / ((quarter / 2.0).floor() * (quarter / 2.0).ceil()).max(1.0);
+        let found = means * f64::from(self.passes) / (directions * noise * noise) - 8.0 / directions.sqrt();
+        let most = (signal / (SIGNAL_A_TIME * directions)).clamp(1.0, TIMES_MAX);
+        (WATCHED_AT * (found.max(0.0) / ENDING_SHARE).sqrt()).clamp(1.0, most)
+    }
+}
+
 /// Heavy-ball descent on noisy gradients, and the mean of its last points.
 pub(super) struct HeavyBall {
     pub(super) weights: Vec<f64>,
@@ -120,6 +182,11 @@ impl HeavyBall {
         let averaged = ((f64::from(passes) * AVERAGED_SHARE).ceil() as u32).clamp(1, passes);
         let zero = vec![0.0; start.len()];
         Self { weights: start, velocity: zero.clone(), sum: zero, columns, stride, rows, l2, left: passes, averaged }
+    }
+
+    /// Goes on in other strides.
+    pub(super) fn turn(&mut self, stride: Stride) {
+        self.stride = stride;
     }
 
     /// One pass: `gradient` is the noisy sum over the rows.
@@ -211,5 +278,51 @@ mod tests {
         let mean = descent.mean();
         assert!((mean[0] - (points[2] + points[3]) / 2.0).abs() < 1e-12, "{mean:?}");
         assert!((mean[1] - (other[2] + other[3]) / 2.0).abs() < 1e-12, "{mean:?}");
+    }
+
+    /// Gradients of four directions that vary by one from pass to pass around `mean`, odd passes and even ones alike.
+    fn progress(mean: f64, passes: u32) -> Progress {
+        let mut progress = Progress::of(4, passes);
+        let turns: Vec<u32> = (1..=passes).filter(|_| progress.is_halfway(&[mean, -mean, mean, 0.0])).collect();
+        assert_eq!(turns, [passes / 2], "one turn");
+        progress
+    }
+
+    /// By hand: `3 mean² T / (4 e²) - 8/2` with `T = 100` and `e = 10`, and `3/8 sqrt(50 s)` of it.
+    #[test]
+    fn a_descent_goes_on_while_gradients_stand_out() {
+        let times = |mean: f64, signal: f64| progress(mean, 100).times(signal, 10.0);
+        assert!((times(3.0, 1e9) - 0.375 * (50.0f64 * 2.75).sqrt()).abs() < 1e-9, "{}", times(3.0, 1e9));
+        assert!((times(2.3, 1e9) - 1.0).abs() < 1e-12, "within the noise of their product");
+        assert!((times(0.0, 1e9) - 1.0).abs() < 1e-12, "nothing left to find");
+        assert!((times(1e3, 1e9) - 8.0).abs() < 1e-12, "no longer than eight times");
+        assert!((times(1e3, 240.0) - 3.0).abs() < 1e-12, "three times twenty a direction");
+        assert!((times(1e3, 60.0) - 1.0).abs() < 1e-12, "too little signal a direction");
+    }
+
+    #[test]
+    fn only_the_second_quarter_is_watched() {
+        let mut progress = Progress::of(1, 100);
+        for pass in 1..=100 {
+            progress.is_halfway(&[if (26..=50).contains(&pass) { 2.0 } else { 1e6 }]);
+        }
+        assert_eq!(progress.sums, [vec![26.0], vec![24.0]]);
+        assert!((progress.times(1e9, 5.0) - 0.375 * 400f64.sqrt()).abs() < 1e-9, "4 · 100 / 25 - 8");
+        // What goes the other way from pass to pass is noise that is pulled back.
+        let mut swinging = Progress::of(1, 100);
+        for pass in 1..=100 {
+            swinging.is_halfway(&[if pass % 2 == 0 { 9.0 } else { -9.0 }]);
+        }
+        assert!((swinging.times(1e9, 1.0) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn few_passes_are_not_watched_for_longer() {
+        for passes in 1..=7 {
+            let mut progress = Progress::of(4, passes);
+            let turns = (1..=passes).filter(|_| progress.is_halfway(&[1.0; 4])).count();
+            assert!(turns <= 1 && progress.left() >= 1, "{passes}");
+            assert!((1.0..=8.0).contains(&progress.times(1e9, 1e-3)), "{passes}");
+        }
     }
 }
