@@ -46,18 +46,31 @@ def unknown_entries(values, g, s):
     pairs = np.maximum(known[:, None], known[None, :])
     entries = s**2 * pairs
     np.fill_diagonal(entries, 1 / (1 / (2 * s**2) + 1 / g**2))
-    return entries
+    return entries, known
+
+
+def direction_error(g, q, z, v, prior, prior_max, found, deviation):
+    # The integral over the coefficient; points even in a hyperbolic sine.
+    end = np.arcsinh(4 * (np.sqrt(prior_max) + abs(found)) / deviation)
+    u = np.linspace(-end, end, 161)
+    w = found + deviation * np.sinh(u)
+    sizes = np.geomspace(prior, prior_max, 8)
+    density = np.exp(-0.5 * w[:, None] ** 2 / sizes).sum(1)
+    density = density * np.exp(-0.5 * (z - g * w) ** 2 / (v + q * w**2)) / np.sqrt(v + q * w**2)
+    middle = (g / q + z * w / v) / np.sqrt(1 / q + w**2 / v)
+    density = density / (1 + np.exp(-1.702 * middle)) * np.cosh(u)
+    return np.average((w - found) ** 2, weights=density)
 
 
 def posterior(
-    gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, features_square=1.0, free_intercept=False, target_mean=None
+    gram, cross, square, s, s_t, s_r, rows=None, mean=None, unit=1.0, features_square=1.0, free_intercept=False, target_mean=None, target_variance=None
 ):
     d = len(cross)
     # All slopes together explain some .03 of a target in [-1, 1], and around a start a tenth of it.
     median = (0.03 if mean is None else 0.003) / features_square
     if target_mean:
         # Uniform targets have a variance of 1/3: precisions 3 and 1/u².
-        target_mean = (target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2), target_mean[1])
+        target_mean = (target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2), *target_mean[1:])
     if mean is None:
         mean = np.eye(d)[0] * unit * (target_mean[0] if target_mean else 0.0)
     mean = np.array(mean)
@@ -78,32 +91,56 @@ def posterior(
     own = vectors[0] ** 4 if free_intercept else np.zeros(d)
     prior = tau2 * (1 - own) + own * unit**2 / 3
     squares = prior * np.ones_like(sigma2)
+    entries, known = unknown_entries(values, g, s)
     for _ in range(2):
-        v = s_t**2 + s**2 * (1 + 1 / d) * m2 + squares @ unknown_entries(values, g, s) + sigma2 * g
+        v = s_t**2 + s**2 * (1 + 1 / d) * m2 + squares @ entries + sigma2 * g
         c = prior * g**2 + v
         w, pv = prior * g * z / c, prior * v / c
         squares = w**2 + pv
     log_p = -0.5 * (np.log(c) + z**2 / c).sum(-1) - 0.5 * (np.log(grid[:, None] / median) / 3.0) ** 2
     explained = rows * sigma2[..., 0] + (g * (w**2 + pv)).sum(-1)
     spread = r_var + 2 * rows * sigma2[..., 0] ** 2 + (2 * g**2 * pv * (2 * w**2 + pv)).sum(-1)
-    spread = spread + 2 * s**2 * (w**2 + pv).sum(-1) ** 2
+    spread = spread + np.einsum("ijk,kl,ijl->ij", squares, entries, squares)
     log_p = log_p - 0.5 * ((r - explained) ** 2 / spread + np.log(spread))
+    explained_max = max(r, 0) + 2 * np.sqrt(r_var)
+    if target_variance:
+        scale = rows / (1 + features_square)
+        limit, error = scale * target_variance[0], scale * np.hypot(target_variance[1], 0.5 * target_variance[0])
+        log_p = log_p - 0.5 * (np.maximum((g * squares).sum(-1) - limit, 0) / error) ** 2
+        explained_max = min(explained_max, limit + error)
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     e_w = np.einsum("ij,ijk->k", p, w)
     cov = np.einsum("ij,ijk,ijl->kl", p, w, w) - np.outer(e_w, e_w) + np.diag(np.einsum("ij,ijk->k", p, np.broadcast_to(pv, w.shape)))
+    others = s_t**2 + s**2 * (1 + 1 / d) * m2 + squares @ (entries - np.diag(np.diag(entries))) + sigma2 * g
+    others = np.einsum("ij,ijk->k", p, others)
+    like = np.exp(np.einsum("ij,ijk->k", p, np.log(np.broadcast_to(prior, w.shape))))
+    largest = like + known * (1 - own) * np.maximum(explained_max / g - like, 0)
+    doubt = np.zeros(d)
+    for k in range(d):
+        error = direction_error(
+            g[k], entries[k, k], z[k], others[k], like[k], largest[k], e_w[k], np.sqrt(cov[k, k])
+        )
+        doubt[k] = max(error - cov[k, k], 0)
     weights, covariance = mean + vectors @ e_w, vectors @ cov @ vectors.T
     if target_mean:
         # Weights and the mean, jointly: the mean is the intercept but for the sampling error. Observed with noise, by precisions.
         sampling = (p.sum(0) @ sigma2[0, :, 0]) * unit**2 / rows
-        with_mean = covariance[:, 0] - sampling * np.eye(d)[0]
-        joint = np.block([[covariance, with_mean[:, None]], [with_mean[None, :], with_mean[:1, None]]])
+        # Means of the columns, as far as the matrix shows them; what it does not show is noise of the mean.
+        centre = target_mean[2]
+        skewed = np.sqrt(features_square / (d - 1)) * features_square / (1 + features_square) / 2
+        share = centre**2 / (centre**2 + skewed**2 + (s / gram[0, 0]) ** 2)
+        of = np.append(1.0, np.clip(share * gram[0, 1:] / gram[0, 0], -3 * centre, 3 * centre))
+        noise = (target_mean[1] * unit) ** 2 + centre**2 * (1 - share) * (weights[1:] @ weights[1:] + np.trace(covariance[1:, 1:]))
+        with_mean = covariance @ of - sampling * np.eye(d)[0]
+        joint = np.block([[covariance, with_mean[:, None]], [with_mean[None, :], np.array([[of @ with_mean]])]])
         assert np.linalg.eigvalsh(joint)[0] > 0
         precision = np.linalg.inv(joint)
-        pull = precision @ np.append(weights, weights[0])
-        precision[d, d] += 1 / (target_mean[1] * unit) ** 2
-        pull[d] += target_mean[0] / target_mean[1] ** 2 / unit
+        pull = precision @ np.append(weights, of @ weights)
+        precision[d, d] += 1 / noise
+        pull[d] += target_mean[0] * unit / noise
         weights, covariance = np.linalg.solve(precision, pull)[:d], np.linalg.inv(precision)[:d, :d]
+    covariance = covariance + vectors * doubt @ vectors.T
     return {
         "weights": weights.tolist(),
         "covariance": covariance.ravel().tolist(),
@@ -122,7 +159,8 @@ if __name__ == "__main__":
         "noisy": posterior(gram, cross, square, 9.0, 6.0, 20.0),
         "centred": posterior(gram, cross, square, 9.0, 6.0, 20.0, rows=280.0, mean=[0.4, -0.3, 0.0, 0.1]),
         "intercept": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled),
-        "target mean": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled, target_mean=(0.2, 0.4)),
+        "target mean": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled, target_mean=(0.2, 0.4, 0.1)),
+        "target variance": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled, target_variance=(0.02, 0.01)),
     }
     document = {"upper": upper.tolist(), "cross": cross.tolist(), "square": square, "cases": cases}
     pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")

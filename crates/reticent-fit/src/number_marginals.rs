@@ -11,7 +11,7 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{BIN_STEP, COUNT_STEP, Map, QueryShape, target_counts};
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
-use reticent_math::gram_regression::TargetMean;
+use reticent_math::gram_regression::{TargetMean, TargetVariance};
 use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, spared};
 
 use crate::method::FitRequest;
@@ -153,7 +153,7 @@ impl NumberMarginals {
     /// The intercept that a mean of the target stands for, for slopes of this length: what is left of the means of centred columns, some
     /// noise of the marginals each, adds to it by their slopes.
     pub(crate) fn intercept(&self, mean: TargetMean, slopes: f64) -> TargetMean {
-        TargetMean { deviation: mean.deviation.hypot(slopes * self.scaled.centre_noise), ..mean }
+        TargetMean { deviation: mean.deviation.hypot(slopes * mean.centre_deviation), centre_deviation: 0.0, ..mean }
     }
 
     /// The mean of the target as a window has it, with the error of its sum and of the number of rows.
@@ -165,20 +165,26 @@ impl NumberMarginals {
     ) -> Result<TargetMean, FitError> {
         let sum = releases.sum(place, &self.encoding, PassWeights::of_target(window))?;
         let value = (sum.values()[0] / self.usable).clamp(-1.0, 1.0);
-        Ok(TargetMean { value, deviation: sum.noise_standard_deviation.hypot(self.noise * value) / self.usable })
+        let deviation = sum.noise_standard_deviation.hypot(self.noise * value) / self.usable;
+        Ok(TargetMean { value, deviation, centre_deviation: self.scaled.centre_noise })
     }
 
-    /// Standard deviation of the target in its window around `mean`, from its bins there as far as they stand out of their noise.
+    /// Variance of the target in its window around `mean`, from its bins there as far as they stand out of their noise.
+    pub(crate) fn target_variance(&self, mean: f64) -> TargetVariance {
+        variance_in(self.window, &self.target_bins, self.bin_noise, self.usable, mean)
+    }
+
+    /// Its root.
     pub(crate) fn target_deviation(&self, mean: f64) -> f64 {
-        deviation_in(self.window, &self.target_bins, self.bin_noise, self.usable, mean)
+        self.target_variance(mean).value.sqrt()
     }
 }
 
-/// Root of the mean square of what lies in the window, weighed against what is expected of any target:
+/// Mean square of what lies in the window, weighed against what is expected of any target, and its error:
 /// ```text
 ///   v = (m/e² + (1/9)/0.05²) / (1/e² + 1/0.05²),   m = sum b_k x_k² / n,   e² = noise² sum x_k⁴ / n²,   x_k of the middle of a bin
 /// ```
-fn deviation_in(window: TargetWindow, bins: &[f64], noise: f64, rows: f64, mean: f64) -> f64 {
+fn variance_in(window: TargetWindow, bins: &[f64], noise: f64, rows: f64, mean: f64) -> TargetVariance {
     let (mut square, mut fourth) = (0.0, 0.0);
     for (place, count) in bins.iter().enumerate() {
         let middle = (2.0 * place as f64 + 1.0) / bins.len() as f64 - 1.0;
@@ -191,7 +197,10 @@ fn deviation_in(window: TargetWindow, bins: &[f64], noise: f64, rows: f64, mean:
     let precisions = [(rows / noise).powi(2) / fourth.max(1e-12), TARGET_VARIANCE.1.powi(-2)];
     let variance =
         (precisions[0] * square / rows + precisions[1] * TARGET_VARIANCE.0) / (precisions[0] + precisions[1]);
-    variance.clamp(TARGET_VARIANCES.0, TARGET_VARIANCES.1).sqrt()
+    TargetVariance {
+        value: variance.clamp(TARGET_VARIANCES.0, TARGET_VARIANCES.1),
+        deviation: (precisions[0] + precisions[1]).powf(-0.5),
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +213,7 @@ mod tests {
         // Rows spread evenly over the middle half of the window, and as many far out of it.
         let bins: Vec<f64> =
             (0..256).map(|bin| if (176..208).contains(&bin) || bin < 32 { 100.0 } else { 0.0 }).collect();
-        let found = |noise: f64| deviation_in(window, &bins, noise, 3200.0, 0.0);
+        let found = |noise: f64| variance_in(window, &bins, noise, 3200.0, 0.0).value.sqrt();
         assert!((found(0.1) - (1.0f64 / 12.0).sqrt()).abs() < 1e-3, "{}", found(0.1));
         assert!((found(1e6) - 1.0 / 3.0).abs() < 1e-6, "{}", found(1e6));
         assert!(found(0.1) < found(200.0) && found(200.0) < found(1e6));

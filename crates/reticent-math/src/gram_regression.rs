@@ -16,9 +16,9 @@
 //! ```
 //! With a released mean of the target, of variance `u²`, let `m = unit mean/(1 + 3 u²)`, what it says under a prior of variance
 //! 1/3; with a start model, `unit mean`. Without one `w0` is `m` at the intercept. In the end the posterior, mean `w` and
-//! covariance `C`, is that given one more observation, of the intercept (centred columns have means of nearly zero):
-//! `w + C_0 (m - w_0)/(C_00 + unit² u²)` and `C - C_0 C_0'/(C_00 + unit² u²)`. Where nothing else is known that is the prior given
-//! the released mean, once.
+//! covariance `C`, is that given one more observation, `m = h'w`, with `h` the means of the columns, 1 for the intercept and nearly zero
+//! for centred ones: see `NoisyGram::centre_means`. Where nothing else is known that is the prior given the released mean, once.
+//! Along each `v_k` the variance is at least what integrating over the noise of `g_k` gives: see `DoubtfulDirection`.
 //! The term with `w0` is the noise of `G~ w0`: a row of `E w0` has variance `s² (||w0||² + w0_k²)`. That with `P` is what is not known
 //! of the matrix, times coefficients, of which `E[delta_l²]` is first `tau_l²` and then what is found with that. `tau²` and `sigma²` are
 //! integrated over a grid with weights by their marginal likelihood, so nothing is tuned on private data and a release without signal
@@ -32,7 +32,10 @@ use faer::linalg::solvers::SelfAdjointEigen;
 use faer::{Mat, Side};
 use thiserror::Error;
 
+use self::doubtful_direction::DoubtfulDirection;
 use crate::noisy_spectrum::{UnknownEntries, known_trace, shrunken_spectrum};
+
+mod doubtful_direction;
 
 /// Standard deviations of the noise in a release, in the units of the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +53,18 @@ pub struct GramNoise {
 pub struct TargetMean {
     /// The mean; the target lies in `[-1, 1]`.
     pub value: f64,
-    /// Standard deviation of its noise, and of what the means of the centred columns add to an intercept.
+    /// Standard deviation of its noise.
+    pub deviation: f64,
+    /// Standard deviation of the mean of a centred column. By it and its slope each column is a part of the mean of the target.
+    pub centre_deviation: f64,
+}
+
+/// What is known of the target's variance before a model, in squares of its window `[-1, 1]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TargetVariance {
+    /// The variance around its mean.
+    pub value: f64,
+    /// Standard deviation of its error.
     pub deviation: f64,
 }
 
@@ -90,6 +104,8 @@ pub struct NoisyGram<'a> {
     pub free_intercept: bool,
     /// The mean of the target, where it was released and the first column is an intercept of ones.
     pub target_mean: Option<TargetMean>,
+    /// The variance of the target, where it is known better than by `y'y`, and rows are divided by their own norm: slopes explain no more.
+    pub target_variance: Option<TargetVariance>,
 }
 
 /// Posterior of the coefficients.
@@ -134,6 +150,9 @@ const RESIDUAL_GRID: (f64, f64, usize) = (1e-6, 1.0, 49);
 /// How much less is expected around a prior mean: a start is right to a third of a coefficient.
 const AROUND_A_START: f64 = 0.1;
 
+/// Share of the target's variance by which it may be wrong over rows that are divided by their own norm.
+const OF_LENGTHS: f64 = 0.5;
+
 /// Posterior of the coefficients given a release: see the module.
 ///
 /// # Errors
@@ -153,7 +172,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let intercept = release.intercept();
     let centre = Mat::from_fn(d, 1, |k, _| match (release.prior_mean, intercept) {
         (Some(start), _) => start[k],
-        (None, Some((value, _))) if k == 0 => value,
+        (None, Some(mean)) if k == 0 => mean.value,
         (None, _) => 0.0,
     });
     let centre_square = centre.squared_norm_l2();
@@ -178,6 +197,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let hyper = release.slopes;
     let median = hyper.explained * around_start / hyper.features_square;
 
+    let limit = release.target_variance.map(|variance| ExplainedLimit::of(variance, rows, hyper.features_square));
     let mut mixture = Mixture::new(d);
     let (mut squares, mut of_matrix, mut costs) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
     for log_prior in grid(PRIOR_GRID) {
@@ -206,47 +226,103 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
                 explained += g * squares[k];
                 explained_variance += 2.0 * g * g * part.variance[k] * (squares[k] + part.mean[k].powi(2));
             }
-            let length: f64 = squares.iter().sum();
-            let spread = square_variance
-                + 2.0 * rows * residual * residual
-                + explained_variance
-                + 2.0 * (noise.matrix * length).powi(2);
+            unknown.times(&squares, &mut of_matrix);
+            for (k, noise) in part.noise.iter_mut().enumerate() {
+                *noise = cross_variance + of_matrix[k] - unknown.own()[k] * squares[k] + residual * spectrum[k];
+                part.log_prior[k] = priors[k].ln();
+            }
+            let of_unknown: f64 = squares.iter().zip(&of_matrix).map(|(square, entries)| square * entries).sum();
+            let spread = square_variance + 2.0 * rows * residual * residual + explained_variance + of_unknown;
+            cost += limit.map_or(0.0, |limit| limit.cost(explained));
             cost += 0.5 * ((square - rows * residual - explained).powi(2) / spread + spread.ln());
             mixture.add(&part, cost);
         }
     }
+    // What slopes can explain at most: what is left of the target's squares around the centre.
+    let left = square.max(0.0) + 2.0 * square_variance.sqrt();
+    let explained_max = limit.map_or(left, |limit| left.min(limit.value + limit.deviation));
+    let known = unknown.known();
+    let doubts: Vec<f64> = (0..d)
+        .map(|k| {
+            let like_others = (mixture.sum.log_prior[k] / mixture.weight).exp();
+            let apart = known[k] * (1.0 - of_intercept[k]) * (explained_max / spectrum[k] - like_others);
+            let found = mixture.sum.mean[k] / mixture.weight;
+            let direction = DoubtfulDirection {
+                weight: spectrum[k],
+                weight_variance: unknown.own()[k],
+                signal: signal[k],
+                noise_variance: mixture.sum.noise[k] / mixture.weight,
+                prior: like_others,
+                prior_max: if apart.is_finite() { like_others + apart.max(0.0) } else { like_others },
+                found,
+                deviation: mixture.variance(k, k).sqrt(),
+            };
+            let error = if spectrum[k] > f64::EPSILON * trace { direction.mean_square_error() } else { 0.0 };
+            (error - mixture.variance(k, k)).max(0.0)
+        })
+        .collect();
     let posterior = mixture.finish(&eigen, &centre);
-    Ok(match intercept {
-        Some((value, deviation)) => posterior.given_mean(value, deviation, unit_square / rows),
+    let posterior = match intercept {
+        Some(mean) => {
+            let seen = release.centre_means(mean.centre_deviation);
+            posterior.given_mean(mean, &seen, unit_square / rows)
+        }
         None => posterior,
-    })
+    };
+    Ok(posterior.widened(&eigen, &doubts))
 }
 
 impl NoisyGram<'_> {
     /// What the released mean says of the intercept, and its standard deviation. Without a start model, of that of a target that may lie
     /// anywhere in `[-1, 1]`: the prior is then put around it, and is not to count twice.
-    fn intercept(&self) -> Option<(f64, f64)> {
-        let TargetMean { value, deviation } = self.target_mean?;
+    fn intercept(&self) -> Option<TargetMean> {
+        let TargetMean { value, deviation, centre_deviation } = self.target_mean?;
         let prior_precision = if self.prior_mean.is_some() { 0.0 } else { 3.0 };
-        Some((value / (1.0 + prior_precision * deviation * deviation) * self.unit, deviation * self.unit))
+        let value = value / (1.0 + prior_precision * deviation * deviation) * self.unit;
+        Some(TargetMean { value, deviation: deviation * self.unit, centre_deviation })
+    }
+}
+
+impl NoisyGram<'_> {
+    /// Columns were centred with an error of standard deviation `c`. The first row of the matrix shows it, as the mean over rows of their own
+    /// norm, which differs from it where columns are skewed, by some `k`, and by the noise of the matrix:
+    /// ```text
+    ///   mean_j = W G~_0j/G~_00,   W = c²/(c² + k² + s²/G~_00²),   k² = F/(d - 1) (F/(1 + F))²/4;   left is a variance of c² (1 - W)
+    /// ```
+    /// with `F` the squared features of a row, and at most three times `c`.
+    fn centre_means(&self, deviation: f64) -> CentreMeans {
+        let columns = self.cross.len();
+        let (rows, features) = (self.upper[0].max(1.0), self.slopes.features_square);
+        let skewed = features / (columns - 1).max(1) as f64 * (features / (1.0 + features)).powi(2) / 4.0;
+        let own = deviation * deviation;
+        let share = if own > 0.0 { own / (own + skewed + (self.noise.matrix / rows).powi(2)) } else { 0.0 };
+        let mean = |product: &f64| (share * product / rows).clamp(-3.0 * deviation, 3.0 * deviation);
+        let means = std::iter::once(1.0).chain(self.upper[1..columns].iter().map(mean)).collect();
+        CentreMeans { means, variance: own * (1.0 - share) }
     }
 }
 
 impl GramPosterior {
-    /// The posterior after the mean of the target was observed with noise. It is the intercept, but for the sampling error that both share,
-    /// `residual variance · per_row`: the rows are those of the matrix, and tell nothing twice.
-    fn given_mean(mut self, value: f64, deviation: f64, per_row: f64) -> Self {
+    /// The posterior after the mean of the target was observed with noise. It is the intercept and each slope times its column's mean, of which
+    /// the matrix says some, but for the sampling error that both share, `residual variance · per_row`: the rows are those of the matrix, and
+    /// tell nothing twice.
+    fn given_mean(mut self, mean: TargetMean, seen: &CentreMeans, per_row: f64) -> Self {
         let columns = self.weights.len();
-        let mut with_mean = self.covariance[..columns].to_vec();
-        let doubt = (with_mean[0] - self.residual_variance * per_row).max(0.0);
-        with_mean[0] = doubt;
+        let shared = self.residual_variance * per_row;
+        let mut with_mean: Vec<f64> = (0..columns)
+            .map(|j| self.covariance[j * columns..][..columns].iter().zip(&seen.means).map(|(one, of)| one * of).sum())
+            .collect();
+        with_mean[0] -= shared;
+        let doubt = with_mean.iter().zip(&seen.means).map(|(one, of)| one * of).sum::<f64>().max(0.0);
         // No weight goes with the mean more than its own variance and the mean's allow. A bound that is no number would end the program.
         for (j, with) in with_mean.iter_mut().enumerate() {
             let most = (self.covariance[j * columns + j] * doubt).max(0.0).sqrt();
             *with = with.clamp(-most, most);
         }
-        let spread = doubt + deviation * deviation;
-        let apart = value - self.weights[0];
+        let of_slope = |column: usize| self.weights[column].powi(2) + self.covariance[column * (columns + 1)];
+        let slopes: f64 = (1..columns).map(of_slope).sum();
+        let spread = doubt + mean.deviation * mean.deviation + seen.variance * slopes;
+        let apart = mean.value - self.weights.iter().zip(&seen.means).map(|(weight, of)| weight * of).sum::<f64>();
         for (j, share) in with_mean.iter().map(|one| one / spread).enumerate() {
             self.weights[j] += share * apart;
             for (entry, other) in self.covariance[j * columns..].iter_mut().zip(&with_mean) {
@@ -254,6 +330,45 @@ impl GramPosterior {
             }
         }
         self
+    }
+
+    /// With what each direction may be off by beyond its variance. It comes last: what a mean says is weighed by what the model expects.
+    fn widened(mut self, eigen: &SelfAdjointEigen<f64>, doubts: &[f64]) -> Self {
+        let columns = self.weights.len();
+        let scaled = Mat::from_fn(columns, columns, |row, k| eigen.U()[(row, k)] * doubts[k].sqrt());
+        let doubt = &scaled * scaled.transpose();
+        for (at, entry) in self.covariance.iter_mut().enumerate() {
+            let (row, column) = (at / columns, at % columns);
+            *entry += 0.5 * (doubt[(row, column)] + doubt[(column, row)]);
+        }
+        self
+    }
+}
+
+/// What is known of the means of the columns, the intercept's 1 first.
+struct CentreMeans {
+    means: Vec<f64>,
+    /// Of what is not known of each of the others.
+    variance: f64,
+}
+
+/// What slopes can explain, `sum g_k E[delta_k²]`, is at most the target's variance over rows of their own norm.
+#[derive(Clone, Copy)]
+struct ExplainedLimit {
+    value: f64,
+    deviation: f64,
+}
+
+impl ExplainedLimit {
+    /// `rows V/(1 + features_square)`, known to half of itself: rows differ in length, and their targets with them.
+    fn of(variance: TargetVariance, rows: f64, features_square: f64) -> Self {
+        let per_variance = rows / (1.0 + features_square);
+        let value = per_variance * variance.value;
+        Self { value, deviation: (per_variance * variance.deviation).hypot(OF_LENGTHS * value) }
+    }
+
+    fn cost(self, explained: f64) -> f64 {
+        0.5 * ((explained - self.value).max(0.0) / self.deviation).powi(2)
     }
 }
 
@@ -263,11 +378,15 @@ struct Part {
     residual: f64,
     mean: Vec<f64>,
     variance: Vec<f64>,
+    /// Variance of all noise but that of a direction's own weight.
+    noise: Vec<f64>,
+    log_prior: Vec<f64>,
 }
 
 impl Part {
     fn new(columns: usize, prior: f64, residual: f64) -> Self {
-        Self { prior, residual, mean: vec![0.0; columns], variance: vec![0.0; columns] }
+        let [mean, variance, noise, log_prior] = std::array::from_fn(|_| vec![0.0; columns]);
+        Self { prior, residual, mean, variance, noise, log_prior }
     }
 }
 
@@ -308,6 +427,8 @@ impl Mixture {
         for k in 0..columns {
             self.sum.mean[k] += share * part.mean[k];
             self.sum.variance[k] += share * part.variance[k];
+            self.sum.noise[k] += share * part.noise[k];
+            self.sum.log_prior[k] += share * part.log_prior[k];
             let products = &mut self.products[k * columns..(k + 1) * columns];
             for (product, mean) in products.iter_mut().zip(&part.mean) {
                 *product += share * part.mean[k] * mean;
@@ -319,17 +440,23 @@ impl Mixture {
         self.weight *= factor;
         self.sum.prior *= factor;
         self.sum.residual *= factor;
-        let sums = self.sum.mean.iter_mut().chain(&mut self.sum.variance).chain(&mut self.products);
-        sums.for_each(|sum| *sum *= factor);
+        let Part { mean, variance, noise, log_prior, .. } = &mut self.sum;
+        let sums = [mean, variance, noise, log_prior, &mut self.products];
+        sums.into_iter().flatten().for_each(|sum| *sum *= factor);
     }
 
+    /// Of two coefficients in the eigenbasis.
+    fn variance(&self, k: usize, l: usize) -> f64 {
+        let means = self.sum.mean[k] / self.weight * (self.sum.mean[l] / self.weight);
+        let between = self.products[k * self.sum.mean.len() + l] / self.weight - means;
+        if k == l { between + self.sum.variance[k] / self.weight } else { between }
+    }
+
+    /// Back to columns.
     fn finish(self, eigen: &SelfAdjointEigen<f64>, centre: &Mat<f64>) -> GramPosterior {
         let columns = self.sum.mean.len();
         let mean = Mat::from_fn(columns, 1, |k, _| self.sum.mean[k] / self.weight);
-        let inner = Mat::from_fn(columns, columns, |k, l| {
-            let between = self.products[k * columns + l] / self.weight - mean[(k, 0)] * mean[(l, 0)];
-            if k == l { between + self.sum.variance[k] / self.weight } else { between }
-        });
+        let inner = Mat::from_fn(columns, columns, |k, l| self.variance(k, l));
         let covariance = eigen.U() * &inner * eigen.U().transpose();
         let weights = eigen.U() * &mean + centre;
         GramPosterior {
@@ -374,9 +501,19 @@ fn check(release: &NoisyGram<'_>) -> Result<(), GramError> {
     if release.prior_mean.is_some_and(|mean| !finite(mean)) {
         return Err(GramError::Value("the prior mean"));
     }
-    let is_mean = |mean: TargetMean| mean.value.is_finite() && mean.deviation.is_finite() && mean.deviation > 0.0;
+    let is_mean = |mean: TargetMean| {
+        mean.value.is_finite()
+            && mean.deviation.is_finite()
+            && mean.deviation > 0.0
+            && mean.centre_deviation.is_finite()
+            && mean.centre_deviation >= 0.0
+    };
     if release.target_mean.is_some_and(|mean| !is_mean(mean)) {
         return Err(GramError::Value("the mean of the target"));
+    }
+    let positive = |number: f64| number.is_finite() && number > 0.0;
+    if release.target_variance.is_some_and(|variance| !(positive(variance.value) && positive(variance.deviation))) {
+        return Err(GramError::Value("the variance of the target"));
     }
     if release.rows.is_some_and(|rows| !rows.is_finite()) {
         return Err(GramError::Value("the number of rows"));

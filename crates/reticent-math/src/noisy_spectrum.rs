@@ -85,6 +85,16 @@ impl UnknownEntries {
         Self { variance, known, rising, own }
     }
 
+    /// How well each direction is known: `f_k`.
+    pub(crate) fn known(&self) -> &[f64] {
+        &self.known
+    }
+
+    /// Variance of each entry on the diagonal.
+    pub(crate) fn own(&self) -> &[f64] {
+        &self.own
+    }
+
     /// Adds up each row's variances times these squared sizes, one a direction: the variance of what is not known of `V'GV` times
     /// coefficients of such sizes.
     pub fn times(&self, squares: &[f64], products: &mut [f64]) {

@@ -153,17 +153,17 @@ struct Fit {
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let last = releases.count() - 1;
-        let (encoding, window, target_mean, slopes) = if last == 0 {
-            (self.encoding.clone(), TargetWindow::BOUNDS, None, SLOPES_BY_BOUNDS)
+        let (encoding, window, target_mean, target_variance, slopes) = if last == 0 {
+            (self.encoding.clone(), TargetWindow::BOUNDS, None, None, SLOPES_BY_BOUNDS)
         } else {
             let mu = effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
             let mut marginals = NumberMarginals::released(releases, &self.encoding, mu, CENTRE_NOISE)?;
-            // The squares of slopes add up to no more than 1.
-            let target_mean = marginals.target_mean(releases, last - 1)?.map(|mean| marginals.intercept(mean, 1.0));
+            let target_mean = marginals.target_mean(releases, last - 1)?;
+            let target_variance = target_mean.map(|mean| marginals.target_variance(mean.value));
             // The intercept is 1 in every row.
             let features_square = (marginals.scaled.row_norm.powi(2) - 1.0).max(1e-3);
             let slopes = SlopePrior { features_square, ..SLOPES };
-            (marginals.encoding, marginals.window, target_mean, slopes)
+            (marginals.encoding, marginals.window, target_mean, target_variance, slopes)
         };
         let released = releases.sum(last, &encoding, PassWeights::of_target(window))?;
         let gram = GramRelease::of(&released, &releases.planned(last).shape, &encoding);
@@ -188,6 +188,7 @@ impl Fit {
             // A start model's intercept is as near as its other coefficients.
             free_intercept: self.init.is_none() && gram.columns.first() == Some(&0),
             target_mean,
+            target_variance,
         })
         .map_err(|error| FitError::Numeric(error.to_string()))?;
 

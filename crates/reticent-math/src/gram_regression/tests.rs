@@ -1,6 +1,7 @@
 //! Golden values and properties of the posterior.
 
 use super::*;
+use crate::fixed_sequence::FixedSequence;
 
 // From testdata/golden/gram_regression.py.
 const UPPER: [f64; 10] = [
@@ -35,6 +36,7 @@ fn release(noise: GramNoise) -> NoisyGram<'static> {
         slopes: SLOPES,
         free_intercept: false,
         target_mean: None,
+        target_variance: None,
     }
 }
 
@@ -49,24 +51,24 @@ fn close(found: &[f64], expected: &[f64]) {
 #[test]
 fn the_posterior_agrees_with_the_script() {
     let quiet = posterior(&release(QUIET)).expect("a release");
-    close(&quiet.weights, &[0.5497384228804904, -0.4709349879420599, 0.3581799145154653, 0.7407640637386542]);
-    close(&[quiet.residual_variance], &[0.04733921370447874]);
+    close(&quiet.weights, &[0.5497374474306074, -0.4709329825815451, 0.3581772539930739, 0.7407548809382902]);
+    close(&[quiet.residual_variance], &[0.04736501613512013]);
     let noisy = posterior(&release(NOISY)).expect("a release");
-    close(&noisy.weights, &[0.5419730870260964, -0.3694755148603926, 0.1722474056871822, 0.19400704301854513]);
+    close(&noisy.weights, &[0.5421615870142693, -0.36971787655619914, 0.1727219951263526, 0.19468318423741623]);
     close(
         &noisy.covariance[..8],
         &[
-            0.009235932446352688,
-            -0.0006336260154017419,
-            0.0005037734662793348,
-            0.004689894131029828,
-            -0.0006336260154017415,
-            0.014537984010740431,
-            -0.003606127254572657,
-            -0.01451462973353168,
+            0.010620527983628938,
+            -0.0005709140849131237,
+            0.0005095564932349852,
+            0.004660773174592646,
+            -0.0005709140849131239,
+            0.01636392028430464,
+            -0.0035677335826563793,
+            -0.014306840187870097,
         ],
     );
-    close(&[noisy.prior_variance, noisy.residual_variance], &[0.23735121711262142, 0.011606456762888774]);
+    close(&[noisy.prior_variance, noisy.residual_variance], &[0.23878669235629954, 0.011286970554979354]);
 }
 
 #[test]
@@ -74,33 +76,83 @@ fn the_prior_mean_agrees_with_the_script() {
     let mean = [0.4, -0.3, 0.0, 0.1];
     let centred = NoisyGram { rows: Some(280.0), prior_mean: Some(&mean), ..release(NOISY) };
     let centred = posterior(&centred).expect("a release");
-    close(&centred.weights, &[0.4601972233586408, -0.3294609107200805, 0.02016136249842773, 0.1196942029146779]);
-    close(&[centred.prior_variance, centred.residual_variance], &[0.012258141982992701, 0.009026634677523189]);
+    close(&centred.weights, &[0.4602197649929447, -0.32947837279660747, 0.020192016090375596, 0.11973013246647754]);
+    close(&[centred.prior_variance, centred.residual_variance], &[0.012292875265233205, 0.009023105101785969]);
 }
 
 #[test]
 fn an_intercept_of_its_own_and_a_unit_agree_with_the_script() {
     let own =
         posterior(&NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, ..release(NOISY) }).expect("a release");
-    close(&own.weights, &[0.5757156781433967, -0.31924731400535644, 0.10437946647744473, 0.09775802101183888]);
+    close(&own.weights, &[0.5756936909888782, -0.31979791988377504, 0.10504870818267181, 0.0987039705115787]);
     close(
         &own.covariance[..4],
-        &[0.008604550330542875, 0.0001069104648338863, -0.0005351549219679922, 0.0014062047249265546],
+        &[0.00955202818766196, 0.00036657495094746855, -0.0005243222652185269, 0.001428820830974877],
     );
-    close(&[own.prior_variance, own.residual_variance], &[0.12454906758241589, 0.011404668472902441]);
+    close(&[own.prior_variance, own.residual_variance], &[0.12601380212379437, 0.011212960132687631]);
 }
 
 #[test]
 fn a_released_mean_of_the_target_agrees_with_the_script() {
-    let target_mean = Some(TargetMean { value: 0.2, deviation: 0.4 });
+    let target_mean = Some(TargetMean { value: 0.2, deviation: 0.4, centre_deviation: 0.1 });
     let known = NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, target_mean, ..release(NOISY) };
     let known = posterior(&known).expect("a release");
-    close(&known.weights, &[0.5550535669623436, -0.33889349404204383, 0.12813825732828504, 0.14013015316717556]);
+    close(&known.weights, &[0.5550528567555878, -0.3392683335481904, 0.12870817370577659, 0.14100115022610257]);
     close(
         &known.covariance[..4],
-        &[0.00632596091278047, 0.00016594209174713303, -0.0004946079037461162, 0.001853518588135828],
+        &[0.006689108447387552, 0.00039882957063880223, -0.0004885465819230612, 0.001890496784954773],
     );
-    close(&[known.prior_variance, known.residual_variance], &[0.14984069716450968, 0.010290407641206676]);
+    close(&[known.prior_variance, known.residual_variance], &[0.1512768257053467, 0.010145055267249056]);
+}
+
+#[test]
+fn the_variance_of_the_target_limits_what_slopes_explain() {
+    let target_variance = Some(TargetVariance { value: 0.02, deviation: 0.01 });
+    let limited = NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, target_variance, ..release(NOISY) };
+    let limited = posterior(&limited).expect("a release");
+    close(&limited.weights, &[0.5974568057335603, -0.07777845649063535, 0.002611146795403894, -0.03071968034077972]);
+    close(
+        &limited.covariance[..4],
+        &[0.00848222333011504, 0.0031527286582440335, 0.00013783316093606286, 0.00017042580577342626],
+    );
+    close(&[limited.prior_variance, limited.residual_variance], &[7.308968991762092e-05, 0.005020554123898508]);
+    let nothing = Some(TargetVariance { value: 0.0, deviation: 0.01 });
+    let refused = posterior(&NoisyGram { target_variance: nothing, ..release(NOISY) });
+    assert_eq!(refused, Err(GramError::Value("the variance of the target")));
+}
+
+/// Eight releases of sixty columns whose noise hides the matrix and is a third larger than its standard deviation says: slopes that explain many
+/// times what the target varies by would be as likely. A release whose `y'y` is hidden, too, does not refuse them; the target's variance does.
+#[test]
+fn chance_is_not_taken_for_slopes_that_explain_more_than_there_is() {
+    const COLUMNS: usize = 60;
+    const RELEASES: u64 = 8;
+    let noise = GramNoise { matrix: 12.0, cross: 6.0, square: 30.0 };
+    let variance = 0.06;
+    let (mut without, mut with) = (0.0, 0.0);
+    for seed in 0..RELEASES {
+        let mut sequence = FixedSequence::new(seed);
+        let mut normal = || (0..12).map(|_| sequence.next_uniform()).sum::<f64>() / 2.0;
+        let mut upper = Vec::new();
+        for row in 0..COLUMNS {
+            for column in row..COLUMNS {
+                let (weight, spread) = if row == column { (10.0, 2f64.sqrt()) } else { (0.0, 1.0) };
+                upper.push(weight + spread * noise.matrix * normal());
+            }
+        }
+        let cross: Vec<f64> = (0..COLUMNS).map(|_| 1.3 * noise.cross * normal()).collect();
+        let slopes = SlopePrior { features_square: 29.0, ..SLOPES };
+        let hidden =
+            NoisyGram { upper: &upper, cross: &cross, square: 10.0, rows: Some(600.0), slopes, ..release(noise) };
+        // Rows have a norm of about the root of 30.
+        let explained = |target_variance| {
+            let found = posterior(&NoisyGram { target_variance, ..hidden }).expect("a release");
+            found.weights.iter().map(|weight| weight * weight).sum::<f64>() * 29.0 / COLUMNS as f64 / variance
+        };
+        without += explained(None) / RELEASES as f64;
+        with += explained(Some(TargetVariance { value: variance, deviation: 0.03 })) / RELEASES as f64;
+    }
+    assert!(without > 0.3 && with < 0.05, "{without} {with} of the target's variance");
 }
 
 #[test]

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_mean_and_a_descent_are_pooled_unless_they_contradict_each_other() {
-        let mean = TargetMean { value: 0.2, deviation: 0.03 };
+        let mean = TargetMean { value: 0.2, deviation: 0.03, centre_deviation: 0.0 };
         assert!((pooled(mean, 0.25, 0.04) - (16.0 * 0.2 + 9.0 * 0.25) / 25.0).abs() < 1e-12);
         // Twelve errors of .05 apart, ten beyond two.
         assert!((pooled(mean, -0.4, 0.04) - (0.2 - 0.6 * 0.0009 / (0.25 + 0.0009))).abs() < 1e-12);
