@@ -18,7 +18,10 @@ impl Fitted {
     /// The model's first output: a number, or the last of two classes.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let model: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        Self::of(&serde_json::from_str(&text).map_err(|error| error.to_string())?)
+    }
+
+    fn of(model: &Value) -> Result<Self, String> {
         let output = &model["outputs"][0];
         let listed = output["coefficients"].as_array().ok_or("the model has no coefficients")?;
         Ok(Self {
