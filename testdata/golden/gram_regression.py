@@ -46,7 +46,7 @@ def unknown_entries(values, g, s):
     pairs = np.maximum(known[:, None], known[None, :])
     entries = s**2 * pairs
     np.fill_diagonal(entries, 1 / (1 / (2 * s**2) + 1 / g**2))
-    return entries, known
+    return entries
 
 
 def direction_error(g, q, z, v, prior, prior_max, found, deviation):
@@ -91,7 +91,7 @@ def posterior(
     own = vectors[0] ** 4 if free_intercept else np.zeros(d)
     prior = tau2 * (1 - own) + own * unit**2 / 3
     squares = prior * np.ones_like(sigma2)
-    entries, known = unknown_entries(values, g, s)
+    entries = unknown_entries(values, g, s)
     for _ in range(2):
         v = s_t**2 + s**2 * (1 + 1 / d) * m2 + squares @ entries + sigma2 * g
         c = prior * g**2 + v
@@ -115,7 +115,8 @@ def posterior(
     others = s_t**2 + s**2 * (1 + 1 / d) * m2 + squares @ (entries - np.diag(np.diag(entries))) + sigma2 * g
     others = np.einsum("ij,ijk->k", p, others)
     like = np.exp(np.einsum("ij,ijk->k", p, np.log(np.broadcast_to(prior, w.shape))))
-    largest = like + known * (1 - own) * np.maximum(explained_max / g - like, 0)
+    stands_out = np.maximum(1 - 4 * np.diag(entries) / g**2, 0)
+    largest = like + stands_out * (1 - own) * np.maximum(explained_max / g - like, 0)
     doubt = np.zeros(d)
     for k in range(d):
         error = direction_error(

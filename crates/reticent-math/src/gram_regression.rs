@@ -241,11 +241,12 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     // What slopes can explain at most: what is left of the target's squares around the centre.
     let left = square.max(0.0) + 2.0 * square_variance.sqrt();
     let explained_max = limit.map_or(left, |limit| left.min(limit.value + limit.deviation));
-    let known = unknown.known();
     let doubts: Vec<f64> = (0..d)
         .map(|k| {
             let like_others = (mixture.sum.log_prior[k] / mixture.weight).exp();
-            let apart = known[k] * (1.0 - of_intercept[k]) * (explained_max / spectrum[k] - like_others);
+            // A hidden direction is like the others: sized by what the target allows, one that no row lies along would be without bound.
+            let stands_out = (1.0 - 4.0 * unknown.own()[k] / spectrum[k].powi(2)).max(0.0);
+            let apart = stands_out * (1.0 - of_intercept[k]) * (explained_max / spectrum[k] - like_others);
             let found = mixture.sum.mean[k] / mixture.weight;
             let direction = DoubtfulDirection {
                 weight: spectrum[k],

@@ -85,11 +85,6 @@ impl UnknownEntries {
         Self { variance, known, rising, own }
     }
 
-    /// How well each direction is known: `f_k`.
-    pub(crate) fn known(&self) -> &[f64] {
-        &self.known
-    }
-
     /// Variance of each entry on the diagonal.
     pub(crate) fn own(&self) -> &[f64] {
         &self.own
