@@ -115,7 +115,7 @@ def posterior(
     others = s_t**2 + s**2 * (1 + 1 / d) * m2 + squares @ (entries - np.diag(np.diag(entries))) + sigma2 * g
     others = np.einsum("ij,ijk->k", p, others)
     like = np.exp(np.einsum("ij,ijk->k", p, np.log(np.broadcast_to(prior, w.shape))))
-    stands_out = np.maximum(1 - 4 * np.diag(entries) / g**2, 0)
+    stands_out = np.maximum(1 - 2 * np.diag(entries) / g**2, 0)
     largest = like + stands_out * (1 - own) * np.maximum(explained_max / g - like, 0)
     doubt = np.zeros(d)
     for k in range(d):

@@ -245,7 +245,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
         .map(|k| {
             let like_others = (mixture.sum.log_prior[k] / mixture.weight).exp();
             // A hidden direction is like the others: sized by what the target allows, one that no row lies along would be without bound.
-            let stands_out = (1.0 - 4.0 * unknown.own()[k] / spectrum[k].powi(2)).max(0.0);
+            let stands_out = (1.0 - 2.0 * unknown.own()[k] / spectrum[k].powi(2)).max(0.0);
             let apart = stands_out * (1.0 - of_intercept[k]) * (explained_max / spectrum[k] - like_others);
             let found = mixture.sum.mean[k] / mixture.weight;
             let direction = DoubtfulDirection {
