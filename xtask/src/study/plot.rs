@@ -4,26 +4,37 @@ use super::case::NON_PRIVATE;
 use super::report::summary;
 use super::runner::Runner;
 
-/// Accuracy against epsilon on a logarithmic axis, with the non-private line; drawn where the record goes.
+/// Logarithm of epsilon, accuracy and its error in percent.
+type Point = (f64, f64, f64);
+
+/// Blue, orange, green: told apart by most who do not see all colours (Okabe and Ito 2008).
+const COLOURS: [[u8; 3]; 3] = [[0, 114, 178], [230, 159, 0], [0, 158, 115]];
+
+/// Accuracy against epsilon on a logarithmic axis, one line a method, with the non-private line; drawn where the record goes.
 pub(super) fn accuracy(runner: &Runner<'_>, table: &str, adjacency: &str) -> Result<(), String> {
     use plotters::prelude::*;
     let Some(folder) = runner.record_folder() else { return Ok(()) };
     let path = &folder.join(format!("{table}-{adjacency}.svg"));
-    let mut points: Vec<(f64, f64, f64)> = Vec::new();
+    // In the order of first runs, one line a method.
+    let mut lines: Vec<(&str, Vec<Point>)> = Vec::new();
     let mut ceiling = 0.0;
     for (case, runs) in runner.results.iter().filter(|(case, _)| case.table == table) {
         let (mean, error) = summary("accuracy", runs).unwrap_or_default();
         match &case.privacy {
             Some(privacy) if privacy.adjacency == adjacency => {
-                points.push((privacy.epsilon.log10(), 100.0 * mean, 100.0 * error));
+                let point = (privacy.epsilon.log10(), 100.0 * mean, 100.0 * error);
+                match lines.iter_mut().find(|(method, _)| *method == case.method) {
+                    Some((_, points)) => points.push(point),
+                    None => lines.push((&case.method, vec![point])),
+                }
             }
             None if case.method == NON_PRIVATE => ceiling = 100.0 * mean,
             Some(_) | None => {}
         }
     }
-    let lowest = points.iter().map(|(_, accuracy, error)| accuracy - error).fold(ceiling, f64::min);
-    let (left, right) =
-        points.iter().fold((f64::MAX, f64::MIN), |(left, right), (x, _, _)| (left.min(*x), right.max(*x)));
+    let points = || lines.iter().flat_map(|(_, points)| points);
+    let lowest = points().map(|(_, accuracy, error)| accuracy - error).fold(ceiling, f64::min);
+    let (left, right) = points().fold((f64::MAX, f64::MIN), |(left, right), (x, _, _)| (left.min(*x), right.max(*x)));
     let draw = || -> Result<(), Box<dyn std::error::Error>> {
         let area = SVGBackend::new(path, (720, 400)).into_drawing_area();
         area.fill(&WHITE)?;
@@ -46,14 +57,16 @@ pub(super) fn accuracy(runner: &Runner<'_>, table: &str, adjacency: &str) -> Res
             .draw_series(LineSeries::new(ceiling_line, BLACK.stroke_width(1)))?
             .label("non-private")
             .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], BLACK));
-        let blue = RGBColor(31, 97, 171);
-        chart
-            .draw_series(LineSeries::new(points.iter().map(|(x, y, _)| (*x, *y)), blue.stroke_width(2)))?
-            .label("reticent")
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], blue));
-        chart.draw_series(points.iter().map(|(x, y, _)| Circle::new((*x, *y), 4, blue.filled())))?;
-        let bars = points.iter().map(|(x, y, error)| PathElement::new([(*x, y - error), (*x, y + error)], blue));
-        chart.draw_series(bars)?;
+        for ((method, points), colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+            let colour = RGBColor(colour[0], colour[1], colour[2]);
+            chart
+                .draw_series(LineSeries::new(points.iter().map(|(x, y, _)| (*x, *y)), colour.stroke_width(2)))?
+                .label(*method)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2)));
+            chart.draw_series(points.iter().map(|(x, y, _)| Circle::new((*x, *y), 4, colour.filled())))?;
+            let bars = points.iter().map(|(x, y, error)| PathElement::new([(*x, y - error), (*x, y + error)], colour));
+            chart.draw_series(bars)?;
+        }
         chart.configure_series_labels().position(SeriesLabelPosition::LowerRight).border_style(BLACK).draw()?;
         area.present()?;
         Ok(())
