@@ -150,12 +150,6 @@ impl NumberMarginals {
         Ok(Some(if self.window == TargetWindow::BOUNDS { over_bounds } else { in_window }))
     }
 
-    /// The intercept that a mean of the target stands for, for slopes of this length: what is left of the means of centred columns, some
-    /// noise of the marginals each, adds to it by their slopes.
-    pub(crate) fn intercept(&self, mean: TargetMean, slopes: f64) -> TargetMean {
-        TargetMean { deviation: mean.deviation.hypot(slopes * mean.centre_deviation), centre_deviation: 0.0, ..mean }
-    }
-
     /// The mean of the target as a window has it, with the error of its sum and of the number of rows.
     fn mean_in(
         &self,

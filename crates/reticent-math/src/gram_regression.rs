@@ -203,6 +203,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     for log_prior in grid(PRIOR_GRID) {
         let prior = log_prior.exp() * unit_square;
         let priors: Vec<f64> = of_intercept.iter().map(|share| prior + share * (unit_square / 3.0 - prior)).collect();
+        let log_priors: Vec<f64> = priors.iter().map(|prior| prior.ln()).collect();
         for log_residual in grid(RESIDUAL_GRID) {
             let residual = log_residual.exp();
             // What is not known of the matrix counts by the size of coefficients: first that of the prior, then what is found.
@@ -229,8 +230,8 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
             unknown.times(&squares, &mut of_matrix);
             for (k, noise) in part.noise.iter_mut().enumerate() {
                 *noise = cross_variance + of_matrix[k] - unknown.own()[k] * squares[k] + residual * spectrum[k];
-                part.log_prior[k] = priors[k].ln();
             }
+            part.log_prior.copy_from_slice(&log_priors);
             let of_unknown: f64 = squares.iter().zip(&of_matrix).map(|(square, entries)| square * entries).sum();
             let spread = square_variance + 2.0 * rows * residual * residual + explained_variance + of_unknown;
             cost += limit.map_or(0.0, |limit| limit.cost(explained));

@@ -114,7 +114,8 @@ impl Fit {
         let mut weights = descent.mean();
         if let (None, Some(mean)) = (init, mean) {
             let slopes = weights[1..].iter().map(|weight| weight * weight).sum::<f64>().sqrt();
-            let mean = marginals.intercept(mean, slopes);
+            // What is left of the means of centred columns adds to the mean by their slopes.
+            let mean = TargetMean { deviation: mean.deviation.hypot(slopes * mean.centre_deviation), ..mean };
             weights[0] = pooled(mean, weights[0], INTERCEPT_ERROR * deviation);
             start[0] = weights[0];
         }
