@@ -13,6 +13,7 @@ mod covertype;
 mod criteo;
 mod data_folder;
 mod fitted;
+mod flags;
 mod kdd;
 mod linear;
 mod methods;
@@ -98,6 +99,8 @@ enum Study {
     Synthetic,
     /// Generated tables that say nothing of the target: excess over the base rate or the mean
     NoSignal,
+    /// Generated tables with flags that are hardly ever set: excess over the truth, and whether intervals hold their slopes
+    Flags,
 }
 
 pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
@@ -122,5 +125,6 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
         Study::Criteo => criteo::run(&mut runner),
         Study::Synthetic => synthetic::run(&mut runner),
         Study::NoSignal => no_signal::run(&mut runner),
+        Study::Flags => flags::run(&mut runner),
     }
 }

@@ -21,6 +21,7 @@ pub mod method;
 pub mod model;
 mod number_bins;
 mod number_marginals;
+mod number_reading;
 pub mod options;
 pub mod party;
 pub mod plan;

@@ -3,12 +3,14 @@
 //! Every estimate is drawn toward a prior by `W(a) = a² / (a² + e²)`, with `a` the prior's standard deviation and `e` that of
 //! the noise: a released value that is all noise says nothing.
 
-use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
+use reticent_core::coding::{Coding, SlotKind, SlotMap};
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
-use reticent_math::range_search::{BinCounts, RangeRule, find_range};
+use reticent_math::flag::NumberMoments;
+use reticent_math::range_search::{BinCounts, RangeRule};
 
 use crate::number_bins::BinnedNumbers;
+use crate::number_reading::{NumberReading, VARIANCE_MIN, WHOLE};
 
 /// Share of the prior in an estimate with prior deviation `prior` and noise deviation `noise`.
 pub(crate) fn trust(prior: f64, noise: f64) -> f64 {
@@ -44,10 +46,6 @@ pub(crate) struct ScaledColumns {
     listed: usize,
 }
 
-/// All of the bounds.
-const WHOLE: [f64; 2] = [0.0, 1.0];
-/// Smallest variance of a numeric column in the part of its bounds that it is measured in.
-const VARIANCE_MIN: f64 = 1e-4;
 /// Numeric columns up to which a variance is taken one standard deviation of its noise lower; with more of them, less.
 const CAUTIOUS_COLUMNS: f64 = 10.0;
 /// `kappa` is this over `n mu`, within [`RARE`].
@@ -67,7 +65,8 @@ impl ReleasedMarginals {
     /// From the released sums slot by slot (those of [`reticent_core::query::Map::Marginals`] without the class counts), the
     /// number of rows, the noise of a sum over the number of rows, and the bins of numbers where they were asked for.
     ///
-    /// A number that lies in a part of its bounds, as far as bins read by a rule can tell, is measured there; all others by their moments.
+    /// With bins, a flag is measured by how often it is set, and a number that lies in a part of its bounds, as far as bins read by a rule can
+    /// tell, there; all others by their moments.
     pub(crate) fn of(
         coding: &Coding,
         sums: &[f64],
@@ -77,41 +76,27 @@ impl ReleasedMarginals {
     ) -> Self {
         let (mut parts, mut ranges) = (Vec::new(), Vec::new());
         let (mut mean, mut variance, mut noises) = (Vec::new(), Vec::new(), Vec::new());
-        let mut found = binned.into_iter().flat_map(|(binned, rule)| {
-            let BinnedNumbers { counts, bins, noise } = binned;
-            let of_number = move |bins| find_range(&BinCounts { bins, noise: *noise, rows, rows_noise: 0.0 }, rule);
+        let mut numbers = binned.into_iter().flat_map(|(BinnedNumbers { counts, bins, noise }, rule)| {
+            let of_number = move |bins| (BinCounts { bins, noise: *noise, rows, rows_noise: 0.0 }, rule);
             counts.chunks_exact(*bins).map(of_number)
         });
         let mut sums = sums.iter().map(|sum| sum / rows);
         let mut next = || sums.next().expect("one sum a category, two a number");
         let numeric = coding.slot_kinds().filter(|slot| matches!(slot, SlotKind::Numeric)).count();
         let caution = (CAUTIOUS_COLUMNS / numeric.max(1) as f64).min(1.0);
-        for slot in coding.slot_kinds() {
+        for (slot, map) in coding.slot_kinds().zip(coding.slot_maps()) {
             match slot {
                 SlotKind::Numeric => {
-                    let (first, second) = (next(), next());
-                    if let Some(found) = found.next().flatten() {
-                        parts.push(found.part);
-                        mean.push(found.mean);
-                        variance.push(found.variance.clamp(VARIANCE_MIN, 0.25));
-                        noises.push(found.mean_noise);
-                        let [low, high] = found.range.map(|end| (end * f64::from(CODE_MAX)).round() as u16);
-                        ranges.push(CodeRange { low, high });
-                        continue;
-                    }
-                    let trust = trust(0.3, noise);
-                    let centre = (0.5 + trust * first).clamp(0.0, 1.0);
-                    // E (2u - 1)²; 1/3 for a uniform column.
-                    let square = (trust * (second + 0.5) + (1.0 - trust) / 3.0).clamp(0.0, 1.0);
-                    mean.push(centre);
-                    // The variance of a narrow column drowns in the noise, and chance would decide whether it is scaled up. Taken
-                    // low it always is; kappa says how far.
-                    let error = noise * trust * (1.0 / 16.0 + (1.0 - 2.0 * centre).powi(2)).sqrt();
-                    let found = square / 4.0 - (centre - 0.5).powi(2);
-                    variance.push((found - caution * error).clamp(VARIANCE_MIN, 0.25));
-                    parts.push(WHOLE);
-                    noises.push(noise * trust);
-                    ranges.push(CodeRange::BOUNDS);
+                    let moments = NumberMoments { mean: next() + 0.5, square: next() + 0.5, noise };
+                    let by_bins = numbers.next().and_then(|(counts, rule)| {
+                        NumberReading::by_bins(&moments, &counts, rule, is_between_0_and_1(map))
+                    });
+                    let read = by_bins.unwrap_or_else(|| NumberReading::by_moments(&moments, caution));
+                    parts.push(read.part);
+                    mean.push(read.mean);
+                    variance.push(read.variance);
+                    noises.push(read.noise);
+                    ranges.push(read.range);
                 }
                 SlotKind::Categories(categories) => {
                     let equal = 1.0 / categories as f64;
@@ -215,6 +200,11 @@ impl ReleasedMarginals {
         let listed = coding.listed().map_or(0, |listed| listed.features().len());
         ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, variance, listed }
     }
+}
+
+/// Bounds that nearly every number which has them has because it is a flag.
+fn is_between_0_and_1(slot: SlotMap) -> bool {
+    matches!(slot, SlotMap::Linear { low: 0.0, span: 1.0, .. })
 }
 
 /// How many numbers there are, and what they vary by.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   a released Gram matrix        noisy_spectrum ─▶ gram_regression,  quadratic_repair
-//!   released counts of a number   range_search
+//!   released counts of a number   range_search,  flag
 //!   a released linear statistic   whitening, public_design ─▶ (asked) ─▶ noise_aware_map, released_gradient
 //!   votes on public rows          soft_label_regression
 //!   no noise: yardsticks          least_squares, logistic_newton, softmax_regression
@@ -16,6 +16,7 @@ pub mod gram_regression;
 pub mod quadratic_repair;
 
 pub mod range_search;
+pub mod flag;
 
 pub mod whitening;
 pub mod public_design;

@@ -1,0 +1,102 @@
+//! How one number is read, as far as what was released of it tells: within which part of its bounds, around what centre, how widely spread.
+
+use reticent_core::coding::CODE_MAX;
+use reticent_core::encoding::CodeRange;
+use reticent_math::flag::{FlagShare, NumberMoments, flag_share};
+use reticent_math::range_search::{BinCounts, FoundRange, RangeRule, find_range};
+
+use crate::released_marginals::trust;
+
+/// All of the bounds.
+pub(crate) const WHOLE: [f64; 2] = [0.0, 1.0];
+/// Smallest variance of a numeric column in the part of its bounds that it is measured in.
+pub(crate) const VARIANCE_MIN: f64 = 1e-4;
+/// Largest variance of a number between 0 and 1.
+const VARIANCE_MAX: f64 = 0.25;
+
+/// Centre and spread of a number, and where it is read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NumberReading {
+    /// What it is measured in: lowest value and width of a part of its bounds.
+    pub(crate) part: [f64; 2],
+    /// Its mean there.
+    pub(crate) mean: f64,
+    /// Its variance there.
+    pub(crate) variance: f64,
+    /// Standard deviation of the noise of the mean.
+    pub(crate) noise: f64,
+    /// Values beyond it are read as its border.
+    pub(crate) range: CodeRange,
+}
+
+impl NumberReading {
+    /// Of a flag, by how often it is set, and of a number that lies in a part of its bounds, as far as bins read by a rule can tell, there.
+    /// `is_flag_expected`: what decides where neither does.
+    pub(crate) fn by_bins(
+        moments: &NumberMoments,
+        counts: &BinCounts<'_>,
+        rule: RangeRule,
+        is_flag_expected: bool,
+    ) -> Option<Self> {
+        let of_flag = flag_share(moments, counts, is_flag_expected).map(Self::of_flag);
+        of_flag.or_else(|| find_range(counts, rule).map(Self::in_range))
+    }
+
+    fn of_flag(FlagShare { share, noise }: FlagShare) -> Self {
+        // A flag that noise hides may be set that often, and is not scaled up as if it never were.
+        let variance = (share * (1.0 - share) + noise).clamp(VARIANCE_MIN, VARIANCE_MAX);
+        Self { part: WHOLE, mean: share, variance, noise, range: CodeRange::BOUNDS }
+    }
+
+    fn in_range(found: FoundRange) -> Self {
+        let [low, high] = found.range.map(|end| (end * f64::from(CODE_MAX)).round() as u16);
+        Self {
+            part: found.part,
+            mean: found.mean,
+            variance: found.variance.clamp(VARIANCE_MIN, VARIANCE_MAX),
+            noise: found.mean_noise,
+            range: CodeRange { low, high },
+        }
+    }
+
+    /// Within all of the bounds. Its variance is taken so many standard deviations of its noise lower.
+    pub(crate) fn by_moments(moments: &NumberMoments, caution: f64) -> Self {
+        let NumberMoments { mean, square, noise } = *moments;
+        let trust = trust(0.3, noise);
+        let centre = (0.5 + trust * (mean - 0.5)).clamp(0.0, 1.0);
+        // E (2u - 1)²; 1/3 for a uniform column.
+        let square = (trust * square + (1.0 - trust) / 3.0).clamp(0.0, 1.0);
+        // The variance of a narrow column drowns in the noise, and chance would decide whether it is scaled up. Taken
+        // low it always is; kappa says how far.
+        let error = noise * trust * (1.0 / 16.0 + (1.0 - 2.0 * centre).powi(2)).sqrt();
+        let found = square / 4.0 - (centre - 0.5).powi(2);
+        let variance = (found - caution * error).clamp(VARIANCE_MIN, VARIANCE_MAX);
+        Self { part: WHOLE, mean: centre, variance, noise: noise * trust, range: CodeRange::BOUNDS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of numbers with nearly all rows in the first bin: flags that are seen and that are expected, and a small part of the bounds.
+    #[test]
+    fn a_flag_is_read_within_its_bounds() {
+        let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+        let read = |share: f64, is_flag_expected: bool| {
+            let mut bins = [0.0; 16];
+            (bins[0], bins[15]) = (1000.0 * (1.0 - share), 1000.0 * share);
+            let counts = BinCounts { bins: &bins, noise: 30.0, rows: 1000.0, rows_noise: 0.0 };
+            let moments = NumberMoments { mean: share, square: 1.0, noise: 0.02 };
+            NumberReading::by_bins(&moments, &counts, rule, is_flag_expected).expect("a flag or a part")
+        };
+        let noise = (16.0 / 17.0 / 0.02f64.powi(2) + 0.03f64.powi(-2)).powf(-0.5);
+        for (share, is_expected) in [(0.09, false), (0.005, true)] {
+            let found = read(share, is_expected);
+            assert_eq!((found.part, found.range), (WHOLE, CodeRange::BOUNDS));
+            assert!((found.mean - share).abs() < 1e-12 && (found.noise - noise).abs() < 1e-12, "{found:?}");
+            assert!((found.variance - share * (1.0 - share) - noise).abs() < 1e-12, "{found:?}");
+        }
+        assert!(read(0.005, false).range.high < CODE_MAX / 2);
+    }
+}
