@@ -48,6 +48,8 @@ pub(crate) struct BenchArguments {
 enum Part {
     /// One gradient pass, beside NumPy
     Gradient,
+    /// One gradient pass of ten classes, beside NumPy
+    Classes,
     /// The matrix of products, beside NumPy
     Products,
     /// Fifty passes over a table in memory, beside scikit-learn and diffprivlib
@@ -103,6 +105,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Result<(), String> {
     for part in parts {
         match part {
             Part::Gradient => passes::gradient(&mut bench)?,
+            Part::Classes => passes::classes(&mut bench)?,
             Part::Products => passes::products(&mut bench)?,
             Part::Fits => passes::fits(&mut bench)?,
             Part::Files => end_to_end::files(&mut bench)?,

@@ -10,7 +10,7 @@ use reticent_core::engine::Engine;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::record::{Cell, Label};
-use reticent_core::schema::Schema;
+use reticent_core::schema::{Schema, TargetKind};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::table::CodedTable;
@@ -34,17 +34,26 @@ pub(crate) struct Loaded {
 
 /// A schema with these features and two classes, `y`.
 pub(crate) fn schema_of(features: &str) -> Schema {
+    schema_of_classes(features, 2)
+}
+
+fn schema_of_classes(features: &str, classes: u32) -> Schema {
+    let classes: Vec<u32> = (0..classes).collect();
     let text = format!(
-        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \
-         \"1\"]\n[features]\n{features}"
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = {classes:?}\n\
+         [features]\n{features}"
     );
     Schema::from_text(&text).expect("the generated schema is legal")
 }
 
 impl Loaded {
     pub(crate) fn generate(rows: usize, columns: usize) -> Self {
+        Self::generate_of_classes(rows, columns, 2)
+    }
+
+    fn generate_of_classes(rows: usize, columns: usize, classes: u32) -> Self {
         let features: String = (1..columns).map(|column| format!("x{column} = {{ bounds = [-1, 1] }}\n")).collect();
-        Self::of_cells(schema_of(&features), rows, |random| Cell::Number(2.0 * random.f64() - 1.0))
+        Self::of_cells(schema_of_classes(&features, classes), rows, |random| Cell::Number(2.0 * random.f64() - 1.0))
     }
 
     /// One of many categories in each feature.
@@ -77,12 +86,14 @@ impl Loaded {
     }
 
     fn of_cells(schema: Schema, rows: usize, cell: impl Fn(&mut Rng) -> Cell) -> Self {
+        let TargetKind::Classes(classes) = &schema.target().kind else { unreachable!("generated with classes") };
+        let classes = classes.len() as u16;
         let mut table = CodedTable::empty(&schema);
         let mut random = Rng::with_seed(1);
         let mut cells = vec![Cell::Number(0.0); schema.features().len()];
         for _ in 0..rows {
             cells.iter_mut().for_each(|one| *one = cell(&mut random));
-            table.push(&cells, Label::Class(u16::from(random.bool())));
+            table.push(&cells, Label::Class(random.u16(..classes)));
         }
         Self::of_table(schema, table)
     }
@@ -191,6 +202,28 @@ pub(super) fn gradient(bench: &mut Bench<'_>) -> Result<(), String> {
         };
         let gain = of_threads(1) / of_threads(2);
         print(&format!("By the wall clock two threads are {gain:.2} times as fast as one.\n"));
+    }
+    Ok(())
+}
+
+pub(super) fn classes(bench: &mut Bench<'_>) -> Result<(), String> {
+    const PART: &str = "classes";
+    const CLASSES: u32 = 10;
+    print("One gradient pass of ten classes.\n");
+    for (rows, columns) in bench.shapes() {
+        let mut measures = Vec::new();
+        let repeats = bench.repeats(8);
+        let table = Loaded::generate_of_classes(rows, columns, CLASSES);
+        for threads in [1, 2] {
+            let map = Map::BoundedSoftmaxGradient { classes: CLASSES, columns: columns as u32 };
+            let times = table.pass(map, threads, repeats);
+            let (what, bytes) = (OURS.to_owned(), Some(lattice_bytes(rows, columns)));
+            measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+            let arguments = [&[rows, columns, repeats].map(|number| number.to_string())[..], &[PART.to_owned()]];
+            let found = bench.python.run("passes.py", threads, &arguments.concat())?;
+            measures.extend(found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), threads, one)));
+        }
+        bench.record.table(&measures)?;
     }
     Ok(())
 }
