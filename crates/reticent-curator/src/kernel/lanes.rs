@@ -157,16 +157,6 @@ pub(super) mod portable {
         dots
     }
 
-    /// [`dots`] of four lists of weights.
-    #[inline(always)]
-    pub(in crate::kernel) fn dots_of_four(
-        weights: [&[Chunk<i16>]; 4],
-        window: &[i16],
-        columns: usize,
-    ) -> [[i32; GROUP]; 4] {
-        weights.map(|weights| dots::<i16, false>(weights, window, columns))
-    }
-
     /// Adds `sum of slope · row` over the rows of a window, for `C` lists of slopes, to their totals.
     #[inline(always)]
     pub(in crate::kernel) fn accumulate<T: Coordinate, const C: usize>(
@@ -265,40 +255,6 @@ pub(super) mod avx2 {
             *dots = sums_of_lanes(rows);
         }
         cast(dots)
-    }
-
-    /// See [`super::portable::dots_of_four`]. Two rows at a time: what is read of them meets all four weights while it is in a register.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    pub(in crate::kernel) fn dots_of_four(
-        weights: [&[Chunk<i16>]; 4],
-        window: &[i16],
-        columns: usize,
-    ) -> [[i32; GROUP]; 4] {
-        let halves = columns.div_ceil(HALF);
-        let weights = weights.map(|weights| &weights.as_flattened().as_chunks::<HALF>().0[..halves]);
-        let mut dots = [[0; GROUP]; 4];
-        for pair in 0..GROUP / 2 {
-            let row = |row: usize| &window[(2 * pair + row) * columns..].as_chunks::<HALF>().0[..halves];
-            let (even, odd) = (row(0), row(1));
-            // The four weights with the even row, then with the odd one.
-            let mut sums = [_mm256_setzero_si256(); 8];
-            for place in 0..halves {
-                let rows = [cast(even[place]), cast(odd[place])];
-                for (weight, weights) in weights.iter().enumerate() {
-                    let weights = cast(weights[place]);
-                    for (row, features) in rows.into_iter().enumerate() {
-                        let sum = &mut sums[row * 4 + weight];
-                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(weights, features));
-                    }
-                }
-            }
-            let found = sums_of_lanes(sums);
-            for (weight, dots) in dots.iter_mut().enumerate() {
-                (dots[2 * pair], dots[2 * pair + 1]) = (found[weight], found[4 + weight]);
-            }
-        }
-        dots
     }
 
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
@@ -448,45 +404,6 @@ pub(super) mod avx512 {
             *dots = cast(across(low, high));
         }
         cast(dots)
-    }
-
-    /// See [`super::portable::dots_of_four`]. Two rows at a time: what is read of them meets all four weights while it is in a register.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    pub(in crate::kernel) fn dots_of_four(
-        weights: [&[Chunk<i16>]; 4],
-        window: &[i16],
-        columns: usize,
-    ) -> [[i32; GROUP]; 4] {
-        let chunks = columns.div_ceil(CHUNK);
-        let weights = weights.map(|weights| &weights[..chunks]);
-        let mut dots = [[0; GROUP]; 4];
-        for four in 0..GROUP / 4 {
-            let mut pairs = [_mm512_setzero_si512(); 2];
-            for (pair, quarters) in pairs.iter_mut().enumerate() {
-                let row =
-                    |row: usize| &window[(4 * four + 2 * pair + row) * columns..].as_chunks::<CHUNK>().0[..chunks];
-                let (even, odd) = (row(0), row(1));
-                let mut sums = [[_mm512_setzero_si512(); 4]; 2];
-                for place in 0..chunks {
-                    let rows = [cast(even[place]), cast(odd[place])];
-                    for (weight, weights) in weights.iter().enumerate() {
-                        let weights = cast(weights[place]);
-                        for (sums, features) in sums.iter_mut().zip(rows) {
-                            sums[weight] = _mm512_dpwssd_epi32(sums[weight], weights, features);
-                        }
-                    }
-                }
-                *quarters = across(quarter_sums(sums[0]), quarter_sums(sums[1]));
-            }
-            let found: [[i32; 4]; 4] = cast(across(pairs[0], pairs[1]));
-            for (row, found) in found.iter().enumerate() {
-                for (dots, found) in dots.iter_mut().zip(found) {
-                    dots[4 * four + row] = *found;
-                }
-            }
-        }
-        dots
     }
 
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.

@@ -24,13 +24,12 @@ pub(super) struct SoftmaxPass<'a> {
 }
 
 impl SoftmaxPass<'_> {
-    /// The pass with its inner loops, in any instructions: it is compiled into each function below. Products and weighted sums
-    /// are taken of four classes at a time, so that what is read and interleaved serves all four.
+    /// The pass with its inner loops, in any instructions: it is compiled into each function below. Weighted sums are taken
+    /// of four classes at a time, so that what is read and interleaved serves all four.
     #[inline(always)]
     fn run(
         &self,
         totals: &mut [i64],
-        dots_of_four: impl Fn([&[Chunk<i16>]; 4], &[i16], usize) -> [[i32; GROUP]; 4],
         dots: impl Fn(&[Chunk<i16>], &[i16], usize) -> [i32; GROUP],
         accumulate_four: impl Fn(&[PairedSlopes; 4], &[i16], usize, [&mut [Chunk<i64>]; 4]),
         accumulate_one: impl Fn(&[PairedSlopes; 1], &[i16], usize, [&mut [Chunk<i64>]; 1]),
@@ -43,23 +42,15 @@ impl SoftmaxPass<'_> {
         let chunks = columns.div_ceil(CHUNK);
         let mut wide = vec![[0i64; CHUNK]; chunks * self.classes];
         let mut copy = Vec::new();
-        let mut products = vec![[0i32; GROUP]; self.classes];
         let mut scores = vec![[0.0f32; GROUP]; self.classes];
         let mut slopes = vec![[0i32; GROUP]; self.classes];
         for first in (0..labels.len()).step_by(GROUP) {
             let window = window(features, columns, first, &mut copy);
             let (labels, steps) = (labels_of(labels, first), steps_of(steps, first));
-            let (fours, left) = products.as_chunks_mut::<4>();
-            let (weight_fours, weights_left) = weights.as_chunks::<4>();
-            for (products, weights) in fours.iter_mut().zip(weight_fours) {
-                *products = dots_of_four(weights.each_ref().map(Vec::as_slice), window, columns);
-            }
-            for (products, weights) in left.iter_mut().zip(weights_left) {
-                *products = dots(weights, window, columns);
-            }
-            for ((scores, products), all_weights) in scores.iter_mut().zip(&mut products).zip(all_weights()) {
-                chosen.add_dots(first, all_weights, products);
-                *scores = slopes::scores(products, self.weights, &steps);
+            for ((scores, weights), all_weights) in scores.iter_mut().zip(&weights).zip(all_weights()) {
+                let mut products = dots(weights, window, columns);
+                chosen.add_dots(first, all_weights, &mut products);
+                *scores = slopes::scores(&products, self.weights, &steps);
             }
             match self.slopes {
                 SoftmaxSlopes::Softmax => slopes::softmax(&mut scores, &labels, &mut slopes),
@@ -89,13 +80,7 @@ impl SoftmaxPass<'_> {
 }
 
 pub(super) fn portable(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
-    pass.run(
-        totals,
-        lanes::portable::dots_of_four,
-        lanes::portable::dots::<i16, false>,
-        lanes::portable::accumulate,
-        lanes::portable::accumulate,
-    );
+    pass.run(totals, lanes::portable::dots::<i16, false>, lanes::portable::accumulate, lanes::portable::accumulate);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -103,7 +88,6 @@ pub(super) fn portable(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx2::dots_of_four(weights, window, columns),
         |weights, window, columns| lanes::avx2::dots::<i16, false, false>(weights, window, columns),
         |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
         |slopes, window, columns, totals| lanes::avx2::accumulate(slopes, window, columns, totals),
@@ -115,7 +99,6 @@ pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
 pub(super) fn avx512(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
     pass.run(
         totals,
-        |weights, window, columns| lanes::avx512::dots_of_four(weights, window, columns),
         |weights, window, columns| lanes::avx512::dots::<i16, false, false>(weights, window, columns),
         |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
         |slopes, window, columns, totals| lanes::avx512::accumulate(slopes, window, columns, totals),
