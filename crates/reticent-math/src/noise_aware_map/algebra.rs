@@ -1,0 +1,30 @@
+//! Sums over matrices, and arrangements of them, that the fit is written in.
+
+use faer::{Mat, MatRef};
+
+/// Columns below each other.
+pub(super) fn stack(matrix: MatRef<'_, f64>) -> Mat<f64> {
+    let rows = matrix.nrows();
+    Mat::from_fn(rows * matrix.ncols(), 1, |index, _| matrix[(index % rows, index / rows)])
+}
+
+/// The matrix along the diagonal, `times` times.
+pub(super) fn repeat(matrix: &Mat<f64>, times: usize) -> Mat<f64> {
+    let size = matrix.nrows();
+    Mat::from_fn(size * times, size * times, |row, column| {
+        if row / size == column / size { matrix[(row % size, column % size)] } else { 0.0 }
+    })
+}
+
+/// Half the log determinant of `L L^T`.
+pub(super) fn log_determinant(factor: MatRef<'_, f64>) -> f64 {
+    (0..factor.nrows()).map(|index| factor[(index, index)].ln()).sum()
+}
+
+pub(super) fn dot(left: &Mat<f64>, right: &Mat<f64>) -> f64 {
+    left.col(0).iter().zip(right.col(0).iter()).map(|(left, right)| left * right).sum()
+}
+
+pub(super) fn trace(matrix: &Mat<f64>) -> f64 {
+    (0..matrix.nrows()).map(|index| matrix[(index, index)]).sum()
+}

@@ -1,0 +1,108 @@
+//! Posteriors under several choices of what is not known, and their mixture.
+
+use faer::Mat;
+use faer::linalg::solvers::{Llt, Solve};
+
+use super::prior::weights_of;
+use super::{Estimate, Prior, ResponseModel};
+use crate::public_design::symmetric;
+
+/// One choice of what is not known.
+#[derive(Clone, Copy)]
+pub(super) struct Choice {
+    /// Prior's scale.
+    pub(super) tau: f64,
+    /// Variance of a label around its mean, of a linear model.
+    pub(super) variance: f64,
+    pub(super) log_prior: f64,
+}
+
+impl Choice {
+    pub(super) fn of_scale(step: u32, variance: f64, prior: &Prior) -> Self {
+        let tau = tau(step);
+        Self { tau, variance, log_prior: -((tau / prior.typical_effect).ln() / TAU_LOG_DEVIATION).powi(2) / 2.0 }
+    }
+}
+
+/// The normal posterior under one choice.
+pub(super) struct Component {
+    pub(super) log_weight: f64,
+    pub(super) choice: Choice,
+    pub(super) mean: Mat<f64>,
+    pub(super) precision: Llt<f64>,
+}
+
+/// Posteriors under several choices, with weights.
+#[derive(Default)]
+pub(super) struct Mixture(pub(super) Vec<Component>);
+
+impl Mixture {
+    /// Components so far below the best carry no weight.
+    pub(super) const NEGLIGIBLE: f64 = 12.0;
+
+    pub(super) fn best(&self) -> f64 {
+        self.0.iter().map(|component| component.log_weight).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    pub(super) fn push(&mut self, component: Component) {
+        let best = self.best().max(component.log_weight);
+        self.0.push(component);
+        self.0.retain(|component| component.log_weight >= best - Self::NEGLIGIBLE);
+    }
+
+    fn weighted(&self) -> impl Iterator<Item = (f64, &Component)> {
+        let best = self.best();
+        let total: f64 = self.0.iter().map(|component| (component.log_weight - best).exp()).sum();
+        self.0.iter().map(move |component| ((component.log_weight - best).exp() / total, component))
+    }
+
+    pub(super) fn mean(&self) -> Mat<f64> {
+        let size = self.0.first().map_or(0, |component| component.mean.nrows());
+        self.weighted()
+            .fold(Mat::zeros(size, 1), |mean, (weight, component)| mean + &component.mean * faer::Scale(weight))
+    }
+
+    /// Geometric mean of the prior's scale.
+    pub(super) fn tau(&self) -> f64 {
+        self.weighted().map(|(weight, component)| weight * component.choice.tau.ln()).sum::<f64>().exp()
+    }
+
+    /// Mean and standard deviation of the log of the labels' variance.
+    pub(super) fn log_variance(&self) -> (f64, f64) {
+        let log = |component: &Component| component.choice.variance.ln();
+        let mean: f64 = self.weighted().map(|(weight, component)| weight * log(component)).sum();
+        let square: f64 = self.weighted().map(|(weight, component)| weight * (log(component) - mean).powi(2)).sum();
+        (mean, square.sqrt())
+    }
+
+    /// Mean and covariance of the mixture.
+    pub(super) fn estimate(&self, model: ResponseModel, prior: &Prior) -> Estimate {
+        let mean = self.mean();
+        let mut covariance = Mat::<f64>::zeros(mean.nrows(), mean.nrows());
+        for (weight, component) in self.weighted() {
+            let apart = &component.mean - &mean;
+            let inverse = component.precision.solve(Mat::<f64>::identity(mean.nrows(), mean.nrows()));
+            covariance += (inverse + &apart * apart.transpose()) * faer::Scale(weight);
+        }
+        let columns = prior.centre.nrows();
+        let basis = model.basis();
+        let lift = Mat::from_fn(columns * basis.nrows(), columns * basis.ncols(), |row, column| {
+            if row % columns == column % columns { basis[(row / columns, column / columns)] } else { 0.0 }
+        });
+        Estimate {
+            weights: weights_of(&mean, model, prior),
+            covariance: symmetric(&(&lift * &covariance * lift.transpose())),
+            tau: self.tau(),
+            variance: (model == ResponseModel::Linear).then(|| self.log_variance().0.exp()),
+        }
+    }
+}
+
+pub(super) fn tau(step: u32) -> f64 {
+    0.01 * 2.0f64.powi(step as i32)
+}
+
+/// Prior scales tried: `0.01 · 2^(step)`, from no effect to speak of to effects that separate the classes.
+pub(super) const TAU_STEPS: u32 = 11;
+/// Two standard deviations are a factor of 7: a release that is all noise must not give large scales a say.
+const TAU_LOG_DEVIATION: f64 = 1.0;

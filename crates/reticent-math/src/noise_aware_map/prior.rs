@@ -1,0 +1,103 @@
+//! What is believed about the weights before the release, and how far from its centre they are.
+
+use faer::{Mat, MatRef};
+
+use super::ResponseModel;
+
+/// What is believed about the weights before the release: public.
+///
+/// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`, itself log-normal about
+/// the scale at which all effects together make a score of standard deviation 1.5, for numbers 0.3 (a third of it around a start); the
+/// mean score over the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
+#[derive(Clone, Debug)]
+pub struct Prior {
+    spread_square: Vec<f64>,
+    mean_row: Mat<f64>,
+    mean_score_deviation: f64,
+    /// Scale that `tau` is believed to be near: effects that together make a score of [`TYPICAL_SCORE`] or [`TYPICAL_SCORE_NUMBER`].
+    pub(super) typical_effect: f64,
+    pub(super) centre: Mat<f64>,
+}
+
+impl Prior {
+    /// The prior for a model on public features; `centre` (k × outputs) is a public start model, zero if there is none.
+    ///
+    /// # Panics
+    /// When the centre does not have a row for every column of the features and a column for every output.
+    #[must_use]
+    pub fn new(features: MatRef<'_, f64>, model: ResponseModel, centre: Option<MatRef<'_, f64>>) -> Self {
+        let (rows, columns) = features.shape();
+        let mean_row = Mat::from_fn(columns, 1, |column, _| features.col(column).sum() / rows.max(1) as f64);
+        let mut of_constant = CONSTANT.0;
+        let spread_square = (0..columns)
+            .map(|column| {
+                let (low, high) = features
+                    .col(column)
+                    .iter()
+                    .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
+                let (range, mean) = (high - low, mean_row[(column, 0)]);
+                let variance =
+                    features.col(column).iter().map(|value| (value - mean).powi(2)).sum::<f64>() / rows as f64;
+                // A rare category must not get a huge prior effect for being rare, nor one that never occurs. Whether a column
+                // is constant the range tells: rounding gives a constant a variance.
+                if range > 0.0 {
+                    variance.max(RARE * range * range)
+                } else if mean.abs() > 0.0 {
+                    std::mem::replace(&mut of_constant, CONSTANT.1) * mean * mean
+                } else {
+                    RARE
+                }
+            })
+            .collect();
+        if let Some(centre) = centre {
+            assert_eq!(centre.shape(), (columns, model.outputs()), "one start weight for each column and output");
+        }
+        let mean_score_deviation = match (model, centre.is_some()) {
+            (ResponseModel::Linear, false) => 1.0,
+            (ResponseModel::Linear, true) => START_FACTOR,
+            (ResponseModel::Logistic | ResponseModel::Multinomial { .. }, false) => 3.0,
+            // Base rates of two tables of one kind differ by little: 0.5 in log-odds.
+            (ResponseModel::Logistic | ResponseModel::Multinomial { .. }, true) => 0.5,
+        };
+        let effects = columns.saturating_sub(1).max(1) as f64;
+        let typical_score = match model {
+            ResponseModel::Linear => TYPICAL_SCORE_NUMBER,
+            ResponseModel::Logistic | ResponseModel::Multinomial { .. } => TYPICAL_SCORE,
+        };
+        let typical_effect = typical_score / effects.sqrt() * if centre.is_some() { START_FACTOR } else { 1.0 };
+        let centre = centre.map_or_else(|| Mat::zeros(columns, model.outputs()), |centre| centre.to_owned());
+        Self { spread_square, mean_row, mean_score_deviation, typical_effect, centre }
+    }
+
+    /// The precision `P` of one output's weights, k × k, positive definite.
+    #[must_use]
+    pub fn precision(&self, tau: f64) -> Mat<f64> {
+        let mut precision =
+            &self.mean_row * self.mean_row.transpose() * faer::Scale(self.mean_score_deviation.powi(-2));
+        for (column, spread) in self.spread_square.iter().enumerate() {
+            precision[(column, column)] += spread / (tau * tau);
+        }
+        precision
+    }
+}
+
+/// `theta_0 + theta U^T`.
+pub(super) fn weights_of(parameters: &Mat<f64>, model: ResponseModel, prior: &Prior) -> Mat<f64> {
+    let columns = prior.centre.nrows();
+    let unstacked =
+        Mat::from_fn(columns, model.contrasts(), |column, contrast| parameters[(contrast * columns + column, 0)]);
+    &prior.centre + unstacked * model.basis().transpose()
+}
+
+/// Columns of standard deviation below `sqrt(RARE)` times their range are treated as if it were that.
+const RARE: f64 = 0.02;
+/// Variance of a constant column in the prior, in squares of its mean. The first, the intercept, is left to the other part of the prior: its
+/// share of the mean score is all that it does. What another one does the first does, too: it is drawn to nothing, or no release could
+/// tell the two apart.
+const CONSTANT: (f64, f64) = (2e-6, 1e4);
+
+/// Standard deviation of a score under the typical effects, in log-odds; and of numbers, whose labels lie in `[-1, 1]`.
+const TYPICAL_SCORE: f64 = 1.5;
+const TYPICAL_SCORE_NUMBER: f64 = 0.3;
+/// How much less effects are believed to differ from those of a public start than from zero.
+const START_FACTOR: f64 = 1.0 / 3.0;
