@@ -10,6 +10,7 @@ mod fingerprint;
 mod nearest_name;
 mod rules;
 mod text;
+mod toml_spelling;
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
 
 pub use nearest_name::nearest_name;
-pub use text::{number_spelling, toml_key, toml_list, toml_string};
+pub use toml_spelling::{number_spelling, toml_key, toml_list, toml_string};
 
 /// What is public about a table: who is protected, how the file is written, the target and the features.
 ///
