@@ -33,15 +33,17 @@ const MEAN_PARTS: f64 = 10.0;
 const WEAK_PARTS: f64 = 160.0;
 const WEAK_SIGNAL: f64 = 60.0;
 
+/// Parts on top for the marginals, and for each mean of the target, where rows are not declared: there may be far fewer than are expected, and
+/// the more signal is expected the less it costs to be ready for that. Half of them at the signal `n mu` that is last.
+const UNSURE_PARTS: (f64, f64) = (40.0, 10.0);
+const UNSURE_SIGNAL: f64 = 2000.0;
+
 /// Numbers are read in a range that seems to hold nearly all rows, and well within their bounds: rows far out decide a slope, and one that
 /// is cut short by mistake costs more than one that is left too long.
 const RANGE_RULE: RangeRule = RangeRule { spared: 0.01, doubt_share: 0.25, narrower_than: 0.35 };
 
 /// A range may leave out so many times the rows that the target's window may: it spoils what is learnt of one column, not of all.
 const FEATURE_SPARED: f64 = 4.0;
-
-/// A bought number of rows is one, and no accident of its noise, above this many standard deviations.
-const ROWS_ABOVE_NOISE: f64 = 4.0;
 
 /// The part of its bounds in which the target is found is wrong, and no accident of noise, where its mean there and that over the bounds are
 /// so many standard deviations apart.
@@ -59,14 +61,16 @@ pub(crate) fn plan_marginals(
     coding: &Coding,
 ) -> Result<(Vec<PlannedRelease>, MuSquared), PlanError> {
     let (schema, claim) = (request.schema, request.claim);
-    let weak = weakness(expected_rows(schema) * claim.mu, WEAK_SIGNAL);
+    let signal = expected_rows(schema) * claim.mu;
+    let weak = weakness(signal, WEAK_SIGNAL);
+    let unsure = if schema.privacy().rows.is_some() { 0.0 } else { 1.0 - weakness(signal, UNSURE_SIGNAL) };
     let share_of = |parts: f64| claim.mu_squared.fraction_down(parts.round() as u32, PARTS);
     let bins = bins_that_tell(coding, schema, share_of(BINS_PARTS), &claim.relation);
     let sides = [
-        Some(("marginals", Map::marginals(0, coding), MARGINAL_PARTS + weak * WEAK_PARTS)),
+        Some(("marginals", Map::marginals(0, coding), MARGINAL_PARTS + weak * WEAK_PARTS + unsure * UNSURE_PARTS.0)),
         bins.map(|map| ("bins of numbers", map, BINS_PARTS)),
-        Some(("sum of the target over its bounds", Map::TargetSum, BOUNDS_MEAN_PARTS)),
-        Some(("sum of the target", Map::TargetSum, MEAN_PARTS)),
+        Some(("sum of the target over its bounds", Map::TargetSum, BOUNDS_MEAN_PARTS + unsure * UNSURE_PARTS.1)),
+        Some(("sum of the target", Map::TargetSum, MEAN_PARTS + unsure * UNSURE_PARTS.1)),
     ];
     let (mut releases, mut left) = (Vec::new(), claim.mu_squared);
     for (purpose, map, parts) in sides.into_iter().flatten() {
@@ -130,27 +134,27 @@ impl NumberMarginals {
 
     /// Asks for the sums of the target, over its bounds and in its window, the last of which is at `place`: its mean in its window. Where
     /// the two contradict each other, rows lie outside the window that noise has hidden, and all of the bounds are the window from here on.
-    ///
-    /// None where the number of rows does not stand out of its noise: a sum is then no mean.
     pub(crate) fn target_mean(
         &mut self,
         releases: &mut Releases<'_, '_>,
         place: usize,
-    ) -> Result<Option<TargetMean>, FitError> {
+    ) -> Result<TargetMean, FitError> {
         let over_bounds = self.mean_in(releases, place - 1, TargetWindow::BOUNDS)?;
         let in_window = self.mean_in(releases, place, self.window)?;
-        if self.usable < ROWS_ABOVE_NOISE * self.noise {
-            return Ok(None);
-        }
         let (centre, half) = (self.window.centre(), self.window.half());
         let apart = over_bounds.value - (centre + half * in_window.value);
         if apart.abs() > MEANS_APART * over_bounds.deviation.hypot(half * in_window.deviation) {
             self.window = TargetWindow::BOUNDS;
         }
-        Ok(Some(if self.window == TargetWindow::BOUNDS { over_bounds } else { in_window }))
+        Ok(if self.window == TargetWindow::BOUNDS { over_bounds } else { in_window })
     }
 
-    /// The mean of the target as a window has it, with the error of its sum and of the number of rows.
+    /// The mean of the target as a window has it, with the error of its sum `t` and of the number of rows `n`, both with noise:
+    /// ```text
+    ///   m = t n / (n² + e_n²),   deviation: ((e_t² + e_n² m²) / (n² - e_n²))^(1/2),   n² - e_n² at least (n/10)²
+    /// ```
+    /// Where the number of rows hardly stands out of its noise a quotient may be anything. This is then drawn to the middle, and its error is
+    /// so large that it tells nothing.
     fn mean_in(
         &self,
         releases: &mut Releases<'_, '_>,
@@ -158,8 +162,10 @@ impl NumberMarginals {
         window: TargetWindow,
     ) -> Result<TargetMean, FitError> {
         let sum = releases.sum(place, &self.encoding, PassWeights::of_target(window))?;
-        let value = (sum.values()[0] / self.usable).clamp(-1.0, 1.0);
-        let deviation = sum.noise_standard_deviation.hypot(self.noise * value) / self.usable;
+        let (square, noise) = (self.usable.powi(2), self.noise.powi(2));
+        let value = (sum.values()[0] * self.usable / (square + noise)).clamp(-1.0, 1.0);
+        let known = (square - noise).max(square / 100.0).sqrt();
+        let deviation = sum.noise_standard_deviation.hypot(self.noise * value) / known;
         Ok(TargetMean { value, deviation, centre_deviation: self.scaled.centre_noise })
     }
 

@@ -79,6 +79,14 @@ pub struct SlopePrior {
     pub deviation: f64,
 }
 
+impl TargetMean {
+    /// Where it is expected, of a target that may lie anywhere in `[-1, 1]`: `value / (1 + 3 deviation²)`, as the variance of that is 1/3.
+    #[must_use]
+    pub fn expected(&self) -> f64 {
+        self.value / (1.0 + 3.0 * self.deviation.powi(2))
+    }
+}
+
 /// A noisy Gram matrix of features and target.
 #[derive(Clone, Copy, Debug)]
 pub struct NoisyGram<'a> {
@@ -278,10 +286,9 @@ impl NoisyGram<'_> {
     /// What the released mean says of the intercept, and its standard deviation. Without a start model, of that of a target that may lie
     /// anywhere in `[-1, 1]`: the prior is then put around it, and is not to count twice.
     fn intercept(&self) -> Option<TargetMean> {
-        let TargetMean { value, deviation, centre_deviation } = self.target_mean?;
-        let prior_precision = if self.prior_mean.is_some() { 0.0 } else { 3.0 };
-        let value = value / (1.0 + prior_precision * deviation * deviation) * self.unit;
-        Some(TargetMean { value, deviation: deviation * self.unit, centre_deviation })
+        let mean = self.target_mean?;
+        let value = if self.prior_mean.is_some() { mean.value } else { mean.expected() };
+        Some(TargetMean { value: value * self.unit, deviation: mean.deviation * self.unit, ..mean })
     }
 }
 

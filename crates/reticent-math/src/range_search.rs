@@ -2,8 +2,11 @@
 
 /// Counts are believed when twice their noise is at most this share of all rows.
 const LARGEST_DOUBT: f64 = 0.3;
-/// How much wider than the run of bins a window is: in any case, and for each share of the rows that may lie outside.
+/// How much wider than the run of bins a range is: in any case, and for each share of the rows that may lie outside.
 const MARGIN: (f64, f64) = (1.25, 15.0);
+/// The same of a target's window for what noise may hide. Noise of what is then fitted grows with the window, and what it hides mostly is not
+/// there: with three times as much, windows of doubtful bins were several times as wide as the target.
+const DOUBT_MARGIN: f64 = 5.0;
 /// A window gains nothing unless it is narrower than this share of the bounds.
 const WORTH_WHILE: f64 = 2.0 / 3.0;
 /// Share of the rows whose target may lie beyond its window: what they add is then lost in the noise of products with the target,
@@ -77,14 +80,14 @@ pub fn spared(columns: usize, signal: f64) -> f64 {
 /// The narrowest run of bins that holds all rows, as far as can be told, with a margin:
 /// ```text
 ///   run:     sum of its bins >= (1 - spared) rows - 2 e,    e² = length · noise² + rows_noise²,    2 e <= 3/10 rows
-///   window:  1.25 + 15 (spared + 2 e / rows) times as wide, around the same middle, moved into the bounds
+///   window:  1.25 + 15 spared + 5 · 2 e / rows times as wide, around the same middle, moved into the bounds
 /// ```
 /// `spared` is the share of rows that may be brought to the window's border. Where noise hides every run, the part where the rows are likely:
 /// see `likely_part`. All of the bounds where no window is narrower than two thirds of them.
 #[must_use]
 pub fn find_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
     let part = match shortest_run(counts, spared, 1.0) {
-        Search::Found(run) => run.part(MARGIN.0 + MARGIN.1 * (spared + run.doubt)),
+        Search::Found(run) => run.part(MARGIN.0 + MARGIN.1 * spared + DOUBT_MARGIN * run.doubt),
         Search::Hidden => likely_part(counts, spared),
         Search::AllBounds => BoundsPart::BOUNDS,
     };
@@ -151,7 +154,7 @@ pub struct FoundRange {
 /// Where a feature lies; none where more of its bounds is needed than the rule asks for, or counts are too noisy to tell.
 /// ```text
 ///   run:        sum of its bins >= (1 - spared) rows - doubt_share 2 e,    2 e <= 3/10 rows
-///   part:       5/4 of the run;    range:  as find_part has it, within the bounds
+///   part:       5/4 of the run;    range:  1.25 + 15 (spared + 2 e / rows) times as wide, within the bounds
 ///   m, v:       mean and variance of the middles x of the part's bins, by their counts c
 ///   u² = s² sum c² / (sum c)²,  s² = step²/12:    where in their bins the rows are, the same for all rows of a bin
 ///   variance:   v + s² + u²;    mean_noise:  (u² + bins noise² / (12 rows²))^(1/2)
@@ -300,7 +303,7 @@ mod tests {
     fn doubt_widens() {
         let clear = bins(100, &[1.0]);
         let widened = half(&clear, 50.0, 0.0);
-        assert!((widened - 2.75 / 256.0).abs() < 1e-9, "{widened}");
+        assert!((widened - 1.75 / 256.0).abs() < 1e-9, "{widened}");
     }
 
     /// Reference values by `testdata/golden/likely_part.py`: few bins among many, two places, and all of the bounds.

@@ -159,11 +159,11 @@ impl Fit {
             let mu = effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
             let mut marginals = NumberMarginals::released(releases, &self.encoding, mu, CENTRE_NOISE)?;
             let target_mean = marginals.target_mean(releases, last - 1)?;
-            let target_variance = target_mean.map(|mean| marginals.target_variance(mean.value));
+            let target_variance = marginals.target_variance(target_mean.value);
             // The intercept is 1 in every row.
             let features_square = (marginals.scaled.row_norm.powi(2) - 1.0).max(1e-3);
             let slopes = SlopePrior { features_square, ..SLOPES };
-            (marginals.encoding, marginals.window, target_mean, target_variance, slopes)
+            (marginals.encoding, marginals.window, Some(target_mean), Some(target_variance), slopes)
         };
         let released = releases.sum(last, &encoding, PassWeights::of_target(window))?;
         let gram = GramRelease::of(&released, &releases.planned(last).shape, &encoding);

@@ -82,7 +82,7 @@ fn many_columns_are_found_where_noise_hides_their_matrix() {
     for seed in 0..3 {
         let [descent, gram] =
             [default(), Asked::of("gram")].map(|asked| unexplained(&fit(&schema, &engine, &asked, 1.0, seed).1));
-        assert!(descent < 0.2 && gram > 0.5, "{seed}: {descent} and {gram}");
+        assert!(descent < 0.2 && gram > 5.0 * descent, "{seed}: {descent} and {gram}");
     }
 }
 

@@ -56,8 +56,12 @@ pub(super) fn prepare(request: &FitRequest<'_>) -> Result<PreparedFit, PlanError
     let noise = releases.last().expect("just planned").noise_scale.get() as f64 * gradient_step();
     let steps = QueryShape::of_schema(Map::ResidualSteps { models: FACTORS.len() as u32 }, schema)?;
     releases.push(plan_release(NAME, "calibration", steps, NonZeroU32::MIN, share, &claim.relation)?);
-    let expectations =
-        of_gradients(settings.passes, schema, noise, "the model is little more than the mean of the target");
+    let expectations = of_gradients(
+        settings.passes,
+        schema,
+        noise,
+        "the model is little better than the mean of the target, and worse where its bounds are far too wide",
+    );
     let plan = Plan::of(NAME, request, releases, expectations);
     let Settings { l2, passes, .. } = settings;
     let fit = Fit { l2, passes, plain: plain.clone(), schema: schema.clone(), init: request.init.cloned() };
@@ -79,11 +83,11 @@ impl Fit {
         let gradient_noise = releases.planned(of_gradient).noise_scale.get() as f64 * gradient_step();
         let mu = f64::from(passes.get()).sqrt() / gradient_noise;
         let mut marginals = NumberMarginals::released(releases, plain, mu, CENTRE_NOISE)?;
-        let mean = marginals.target_mean(releases, of_gradient - 1)?;
+        let found = marginals.target_mean(releases, of_gradient - 1)?;
+        let mean = TargetMean { value: found.expected(), ..found };
         let (window, signal, rows) = (marginals.window, marginals.signal, marginals.usable);
 
         // Weights of scores with the window as [-1, 1].
-        let middle = mean.map_or(0.0, |mean| mean.value);
         let encoding = marginals.encoding.clone();
         let columns = encoding.coding().columns().len();
         let mut start = match init {
@@ -96,11 +100,11 @@ impl Fit {
             }
             None => {
                 let mut start = vec![0.0; columns];
-                start[0] = middle;
+                start[0] = mean.value;
                 start
             }
         };
-        let deviation = marginals.target_deviation(middle);
+        let deviation = marginals.target_deviation(mean.value);
         let pass = |weights: &[f64]| {
             PassWeights::quantise(weights).with_saturation(clip(deviation, signal)).with_target_window(window)
         };
@@ -112,7 +116,7 @@ impl Fit {
             descent.follow(&releases.sum(of_gradient, &encoding, pass(&descent.weights))?.values());
         }
         let mut weights = descent.mean();
-        if let (None, Some(mean)) = (init, mean) {
+        if init.is_none() {
             let slopes = weights[1..].iter().map(|weight| weight * weight).sum::<f64>().sqrt();
             // What is left of the means of centred columns adds to the mean by their slopes.
             let mean = TargetMean { deviation: mean.deviation.hypot(slopes * mean.centre_deviation), ..mean };
