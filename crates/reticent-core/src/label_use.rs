@@ -3,7 +3,7 @@
 //! Under label adjacency all of a row but its label is public, and so is which rows have a usable label. That holds for *one* column read
 //! in *one* way: where a second request takes another column, the first label is a public feature there; where it takes another part of the
 //! classes, the rows that are usable in one and not in the other are told apart by their labels. So all requests to one ledger that
-//! promises label adjacency have the same.
+//! promises label adjacency have the same, and read the table in one way ([`Account::check_table`](crate::ledger::Account::check_table)).
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ pub struct LabelUse {
     /// Column of the labels.
     pub column: String,
     /// Its place in a table without a header, where the schema names the columns: another list could give its name to another column.
+    /// Entries that were written before requests kept their table have it here alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
     /// How a usable label is told, where all but labels is public; none in entries that were written before questions about labels alone
@@ -36,13 +37,14 @@ fn is_yes(yes: &bool) -> bool {
     *yes
 }
 
-/// What decides whether the label of a row is usable, and what a row is.
+/// What decides whether the label of a row is usable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsableLabels {
     /// All spellings of the declared classes, sorted; `None` for a number.
     pub spellings: Option<Vec<String>>,
-    /// How the table is read.
-    pub table: TableFormat,
+    /// How the table is read, in entries that were written before requests kept it themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<TableFormat>,
 }
 
 impl LabelUse {
@@ -65,12 +67,11 @@ impl LabelUse {
             }
             TargetKind::Bounds { .. } => None,
         };
-        // How many values a row may list says nothing about labels.
-        let table = TableFormat { nonzeros_max: None, ..schema.table().clone() };
+        let table = schema.table();
         let column = schema.target().column.clone();
         let place_in = |columns: &Vec<String>| columns.iter().position(|name| name == column.trim_ascii());
         let place = table.columns.as_ref().filter(|_| !table.header).and_then(place_in);
-        Self { column, place, usable: Some(UsableLabels { spellings, table }), is_told: false }
+        Self { column, place, usable: Some(UsableLabels { spellings, table: None }), is_told: false }
     }
 
     /// Whether two requests take the same labels as far as what is public of them goes. One that tells which rows have a usable label tells
@@ -79,7 +80,7 @@ impl LabelUse {
     pub fn agrees_with(&self, other: &Self) -> bool {
         let is_one_column = (&self.column, self.place) == (&other.column, other.place);
         let usable = self.usable.as_ref().zip(other.usable.as_ref()).filter(|_| self.is_told || other.is_told);
-        is_one_column && usable.is_none_or(|(own, other)| own == other)
+        is_one_column && usable.is_none_or(|(own, other)| own.spellings == other.spellings)
     }
 }
 
@@ -102,8 +103,6 @@ mod tests {
             ("label", "", "column = \"y\"\nclasses = [0, 2]", false),
             ("label", "", "column = \"y\"\nclasses = [0, 1, 2]", false),
             ("label", "", "column = \"y\"\nbounds = [0, 1]", false),
-            ("label", "missing = [\"0\"]", "column = \"y\"\nclasses = [0, 1]", false),
-            ("label", "delimiter = \";\"", "column = \"y\"\nclasses = [0, 1]", false),
             ("label", "", "column = \"z\"\nclasses = [0, 1]", false),
             // Where it is private which rows have a usable label, only the column counts.
             ("replace", "", "column = \"y\"\nclasses = [0, 2]", true),

@@ -13,9 +13,10 @@ use thiserror::Error;
 
 use crate::account::gdp;
 use crate::account::pure::{self, PureLoss};
-use crate::adjacency::{Adjacency, Relation};
+use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
 use crate::label_use::LabelUse;
 use crate::query::QueryShape;
+use crate::schema::TableFormat;
 use crate::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 
 /// A limit on what may be learnt about one unit, for as long as the ledger lives.
@@ -105,6 +106,9 @@ pub struct Request {
     /// The labels that it is about; entries of a ledger that were written before this was kept have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelUse>,
+    /// How the table is read ([`TableFormat::as_read`]), and so which column a name means; early entries of a ledger have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<TableFormat>,
     /// Everything that will be released.
     pub releases: Vec<PlannedRelease>,
 }
@@ -115,6 +119,13 @@ impl Request {
     pub fn price_up(&self, relation: &Relation) -> Option<MuSquared> {
         self.releases.iter().try_fold(MuSquared::ZERO, |total, release| total.checked_add(release.price_up(relation)?))
     }
+
+    /// How the table is read, where it is known: entries under label adjacency kept it with their labels before all kept it.
+    #[must_use]
+    pub fn table_as_read(&self) -> Option<TableFormat> {
+        let of_labels = || self.labels.as_ref()?.usable.as_ref()?.table.as_ref();
+        self.table.as_ref().or_else(of_labels).map(TableFormat::as_read)
+    }
 }
 
 /// A promise to the units of the data, and what has been spent of it.
@@ -124,8 +135,10 @@ pub struct Account {
     pub budget: Option<Budget>,
     /// Spent so far in every promised relation.
     pub spent: BTreeMap<Relation, MuSquared>,
-    /// The labels that requests were about, each once; what nobody asks for where labels are not promised need not be there.
+    /// The labels that requests were about, each once; what nobody asks for where columns are not promised need not be there.
     pub labels: Vec<LabelUse>,
+    /// How requests read the table, each way once; as with labels.
+    pub tables: Vec<TableFormat>,
 }
 
 impl Account {
@@ -133,7 +146,7 @@ impl Account {
     #[must_use]
     pub fn promising(relations: impl IntoIterator<Item = Relation>, budget: Option<Budget>) -> Self {
         let spent = relations.into_iter().map(|relation| (relation, MuSquared::ZERO)).collect();
-        Self { budget, spent, labels: Vec::new() }
+        Self { budget, spent, labels: Vec::new(), tables: Vec::new() }
     }
 
     /// Checks that the owner promises a relation.
@@ -157,8 +170,35 @@ impl Account {
             let spent = self.spent.entry(relation).or_insert(MuSquared::ZERO);
             *spent = spent.checked_add(price).expect("admitted sums fit");
         }
-        self.labels.extend(request.labels.clone().filter(|labels| !self.labels.contains(labels)));
+        self.remember(request);
         Ok(())
+    }
+
+    /// Keeps what later requests are held against of an earlier one.
+    pub fn remember(&mut self, request: &Request) {
+        self.labels.extend(request.labels.clone().filter(|labels| !self.labels.contains(labels)));
+        self.tables.extend(request.table_as_read().filter(|table| !self.tables.contains(table)));
+    }
+
+    /// Whether a promised relation is about a column of the table: that of labels, or that of the unit.
+    #[must_use]
+    pub fn promises_columns(&self) -> bool {
+        let of_unit = |relation: &Relation| match &relation.unit {
+            PrivacyUnit::Row => false,
+            PrivacyUnit::Column { .. } => true,
+        };
+        self.promises_labels() || self.spent.keys().any(of_unit)
+    }
+
+    /// Checks that a request reads the table as earlier ones did, where the owner's promise is about a column. Relations have columns by
+    /// name, and a table read in another way gives the name to another column: a unit of several rows would be many units of one, and a
+    /// label a feature.
+    ///
+    /// # Errors
+    /// [`Refusal::OtherTable`].
+    pub fn check_table(&self, request: &Request) -> Result<(), Refusal> {
+        let Some(table) = request.table_as_read().filter(|_| self.promises_columns()) else { return Ok(()) };
+        if self.tables.iter().all(|earlier| *earlier == table) { Ok(()) } else { Err(Refusal::OtherTable) }
     }
 
     /// Whether labels are protected, and all else of a row is public, under a promised relation.
@@ -190,6 +230,7 @@ impl Account {
     /// # Errors
     /// [`Refusal`], a function of the public history alone.
     pub fn admit(&self, request: &Request) -> Result<BTreeMap<Relation, MuSquared>, Refusal> {
+        self.check_table(request)?;
         self.check_labels(request)?;
         let mut prices = BTreeMap::new();
         for (relation, spent) in &self.spent {
@@ -305,6 +346,13 @@ pub enum Refusal {
         /// Relations of the ledger, as text.
         promised: String,
     },
+    /// Rows are read in another way than before, so that a column's name may mean another column.
+    #[error(
+        "the ledger refuses: what it promises is about a column, which a request finds by its name, and earlier requests read the table in \
+         another way, in which that name may mean another column; declare [table] as before (a model is evaluated with the [table] of its \
+         schema), or make another ledger with `reticent ledger init`, which knows nothing of what this one has spent"
+    )]
+    OtherTable,
     /// Another column is the label than before, whose values are public under label adjacency.
     #[error(
         "the ledger refuses: it promises to protect labels, earlier requests had them in the column {earlier:?} and this one in {column:?}, \

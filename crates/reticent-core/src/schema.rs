@@ -317,6 +317,14 @@ impl From<Schema> for SchemaParts {
 }
 
 impl TableFormat {
+    /// All of it that decides which rows a file has and which of its columns a name means. A header says what its columns are, and how
+    /// many values a row may list moves no column.
+    #[must_use]
+    pub fn as_read(&self) -> Self {
+        let columns = self.columns.clone().filter(|_| !self.header);
+        Self { nonzeros_max: None, columns, ..self.clone() }
+    }
+
     fn zero_is_missing(&self) -> bool {
         self.missing.iter().any(|spelling| spelling.parse().is_ok_and(|number: f64| number == 0.0))
     }

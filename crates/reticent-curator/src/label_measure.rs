@@ -225,6 +225,7 @@ pub fn measure(
         data: terms.data.to_owned(),
         schema: fingerprint.clone(),
         labels: Some(LabelUse::of_labels_alone(schema)),
+        table: Some(schema.table().as_read()),
         releases: planned.releases(),
     };
     // A refusal comes before any label is read, so that not even its time can depend on one.

@@ -167,6 +167,7 @@ fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) ->
         data: String::new(),
         schema: release.schema.clone(),
         labels: Some(LabelUse::of_labels_alone(schema)),
+        table: None,
         releases: releases.clone(),
     };
     let plan = Plan { method: walr::NAME, claim, releases, public, expectations: Vec::new(), reason: None };

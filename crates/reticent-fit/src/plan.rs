@@ -220,6 +220,7 @@ impl Plan {
             data: data.to_owned(),
             schema: schema.fingerprint(),
             labels: Some(LabelUse::of(schema)),
+            table: Some(schema.table().as_read()),
             releases: self.releases.clone(),
         }
     }

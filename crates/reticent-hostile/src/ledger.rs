@@ -46,7 +46,7 @@ fn texts(text: &str) {
     }
     if let Ok(price) = serde_json::from_str::<MuSquared>(text) {
         let spent = BTreeMap::from([(row(Adjacency::AddRemove), price)]);
-        figures(&Account { budget: None, spent, labels: Vec::new() });
+        figures(&Account { budget: None, spent, labels: Vec::new(), tables: Vec::new() });
     }
     let Ok(request) = serde_json::from_str::<Request>(text) else { return };
     let again = serde_json::to_string(&request).expect("a request is text and integers");
@@ -94,6 +94,7 @@ fn request() -> Request {
         data: "table.csv".to_owned(),
         schema: String::new(),
         labels: None,
+        table: None,
         releases: vec![PlannedRelease { purpose: "counts".to_owned(), shape, noise_scale, noise, times: 1 }],
     }
 }

@@ -63,6 +63,7 @@ fn answer(list: &WeightList, schema: &Schema) {
         data: terms.data.to_owned(),
         schema: schema.fingerprint(),
         labels: None,
+        table: None,
         releases: planned.releases(),
     };
     let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("a promised relation");

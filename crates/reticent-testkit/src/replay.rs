@@ -447,7 +447,7 @@ mod tests {
         let noise = NoiseDistribution::RoundedGaussian;
         let release = PlannedRelease { purpose: "count".to_owned(), shape, noise_scale, noise, times: 2 };
         let (purpose, data, schema) = ("test".to_owned(), "t".to_owned(), "s".to_owned());
-        (query, Request { purpose, data, schema, labels: None, releases: vec![release] })
+        (query, Request { purpose, data, schema, labels: None, table: None, releases: vec![release] })
     }
 
     /// Replays on tables of 5 and `others` rows.

@@ -369,6 +369,71 @@ fn a_ledger_that_protects_labels_has_one_label() {
     assert!(folder.succeed("ledger show table.csv.ledger").contains("fit walr"));
 }
 
+/// The column that a ledger's promise names is one column of the file: not that of another list of names, nor the header's first row.
+#[test]
+fn a_ledger_that_protects_units_of_a_column_has_one_column_of_that_name() {
+    let folder = Folder::new();
+    let rows: String = (0..90).map(|row| format!("p{},v{row},{},{}\n", row % 3, row % 5, row % 2)).collect();
+    folder.write("bare.csv", &rows);
+    folder.write("headed.csv", format!("patient,visit,a,y\n{rows}"));
+    let schema = |unit: &str, table: &str| {
+        format!(
+            "[privacy]\nunit = {unit}\nadjacency = \"add-remove\"\n[table]\n{table}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+             [features]\na = {{ bounds = [0, 5] }}\n"
+        )
+    };
+    let (own, other) = ("[\"patient\", \"visit\", \"a\", \"y\"]", "[\"visit\", \"patient\", \"a\", \"y\"]");
+    for (unit, column) in [("patient", "{ column = \"patient\", rows_max = 1 }"), ("row", "\"row\"")] {
+        folder.write(&format!("{unit}-own.toml"), schema(column, &format!("header = false\ncolumns = {own}")));
+        folder.write(&format!("{unit}-other.toml"), schema(column, &format!("header = false\ncolumns = {other}")));
+        folder.write(&format!("{unit}-headed.toml"), schema(column, ""));
+    }
+    let fit = |table: &str, schema: &str, ledger: &str| {
+        format!(
+            "fit --data {table}.csv --schema {schema}.toml --ledger {ledger} --epsilon 1 --delta 1e-6 --out {schema}.json"
+        )
+    };
+    let init = |promise: &str, ledger: &str| {
+        folder.succeed(&format!("ledger init {ledger} --promise {promise}:add-remove --epsilon 9 --delta 1e-6"));
+    };
+    // Models of every kind, each paid by a ledger of its own.
+    for (name, table) in [("own", "bare"), ("other", "bare"), ("headed", "headed")] {
+        init("patient<=1", &format!("{name}.ledger"));
+        folder.succeed(&fit(table, &format!("patient-{name}"), &format!("{name}.ledger")));
+    }
+    for (first, table, others) in [
+        ("own", "bare", ["other", "headed"]),
+        ("other", "bare", ["own", "headed"]),
+        ("headed", "headed", ["own", "other"]),
+    ] {
+        let ledger = format!("{first}.ledger");
+        let evaluate = |model: &str| {
+            format!(
+                "evaluate --model patient-{model}.json --data {table}.csv --ledger {ledger} --epsilon 1 --delta 1e-6"
+            )
+        };
+        for other in others {
+            // A table without a header has none to be found.
+            if (table, other) != ("bare", "headed") {
+                for line in [fit(table, &format!("patient-{other}"), &ledger), evaluate(other)] {
+                    let message = folder.refuse(4, &line);
+                    assert!(message.contains("declare [table] as before"), "{line}: {message}");
+                }
+            }
+        }
+        folder.succeed(&evaluate(first));
+        folder.succeed(&fit(table, &format!("patient-{first}"), &ledger));
+    }
+    // Rows are units whatever their columns are called.
+    init("row", "rows.ledger");
+    for (name, table) in [("own", "bare"), ("other", "bare"), ("headed", "headed"), ("other", "headed")] {
+        folder.succeed(&fit(table, &format!("row-{name}"), "rows.ledger"));
+        folder.succeed(&format!(
+            "evaluate --model row-{name}.json --data {table}.csv --ledger rows.ledger --epsilon 1 --delta 1e-6"
+        ));
+    }
+}
+
 /// A fit counts the rows with a usable label before it is planned and paid: of other labels than earlier requests had, that would count
 /// those, and a plan that failed by the number would tell it. The default ridge is planned by it.
 #[test]

@@ -31,6 +31,7 @@ fn request(noise_scale: u64, times: u32) -> Request {
         data: "table".to_owned(),
         schema: "schema".to_owned(),
         labels: None,
+        table: None,
         releases,
     }
 }
@@ -197,4 +198,84 @@ fn requests_about_other_labels_are_refused_where_labels_are_promised() {
     let mut ledger = account(None, &[Adjacency::AddRemove]);
     ledger.book(&about("y", &["0", "1"])).expect("no limit");
     ledger.book(&about("z", &["0", "1"])).expect("whole rows are protected");
+}
+
+/// A relation has its columns by name: read in another way, a table may have another column of that name.
+#[test]
+fn tables_read_in_another_way_are_refused_where_a_column_is_promised() {
+    let without_header = |columns: &str| format!("header = false\ncolumns = {columns}");
+    let first = without_header("[\"patient\", \"visit\", \"x\", \"y\"]");
+    let by_patient = |adjacency: &str| format!("patient<=1:{adjacency}").parse::<Relation>().expect("legal");
+    let of_rows = |adjacencies: &[Adjacency]| adjacencies.iter().map(|one| relation(*one)).collect::<Vec<_>>();
+    let ways = [
+        (without_header("[\"visit\", \"patient\", \"x\", \"y\"]"), false),
+        (without_header("[\"patient\", \"visit\", \"y\", \"x\"]"), false),
+        (String::new(), false),
+        (format!("{first}\ndelimiter = \";\""), false),
+        (format!("{first}\nmissing = [\"0\"]"), false),
+        (first.clone(), true),
+    ];
+    let unit = |relation: &Relation| relation.unit.clone();
+    let about = |table: &str, unit: &PrivacyUnit, adjacency: &str| {
+        let privacy = match unit {
+            PrivacyUnit::Row => "\"row\"".to_owned(),
+            PrivacyUnit::Column { column, rows_max } => format!("{{ column = {column:?}, rows_max = {rows_max} }}"),
+        };
+        let schema = Schema::from_text(&format!(
+            "[privacy]\nunit = {privacy}\nadjacency = \"{adjacency}\"\n[table]\n{table}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+             [features]\nx = {{ bounds = [0, 1] }}\n"
+        ));
+        let schema = schema.unwrap_or_else(|problems| panic!("{problems}"));
+        let shape = QueryShape::new(Map::ClassCount { classes: 2 }, unit.clone(), 1000).expect("small");
+        let mut request = request(1 << 30, 1);
+        request.releases[0].shape = shape;
+        Request { table: Some(schema.table().as_read()), ..request }
+    };
+    for (promised, binds) in [
+        (vec![by_patient("add-remove")], true),
+        (vec![by_patient("add-remove"), by_patient("replace")], true),
+        // Under another promise than its own, too: a label must not be its feature.
+        (of_rows(&[Adjacency::Label, Adjacency::AddRemove]), true),
+        (of_rows(&[Adjacency::AddRemove, Adjacency::Replace]), false),
+    ] {
+        let mut ledger = Account::promising(promised.clone(), None);
+        let unit = unit(&promised[0]);
+        let early = Request { table: None, ..about(&first, &unit, "add-remove") };
+        ledger.book(&early).expect("written before tables were kept");
+        ledger.book(&about(&first, &unit, "add-remove")).expect("the first");
+        for (way, is_the_same) in &ways {
+            let before = ledger.clone();
+            let answer = ledger.book(&about(way, &unit, "add-remove"));
+            let refusal = (binds && !is_the_same).then_some(Refusal::OtherTable);
+            assert_eq!(answer.err(), refusal, "{promised:?} {way}");
+            assert_eq!(ledger == before, refusal.is_some(), "nothing was charged");
+        }
+        ledger.book(&early).expect("read again as it was written");
+    }
+    // With labels their table was kept earlier than by itself.
+    let labels = "{\"column\":\"y\",\"usable\":{\"spellings\":[\"0\",\"1\"],\"table\":{\"header\":true,\"columns\":null,\
+                  \"delimiter\":59,\"missing\":[]}}}";
+    let early = Request { labels: serde_json::from_str(labels).expect("of an earlier time"), ..request(1 << 30, 1) };
+    let mut ledger = account(None, &[Adjacency::Label]);
+    ledger.book(&early).expect("the first");
+    for (table, is_the_same) in [("delimiter = \";\"\nmissing = []", true), ("delimiter = \";\"", false)] {
+        let answer = ledger.book(&about(table, &PrivacyUnit::Row, "label"));
+        assert_eq!(answer.err(), (!is_the_same).then_some(Refusal::OtherTable), "{table}");
+    }
+}
+
+/// What a header says of its columns, and the length of lists, is not another way to read a table.
+#[test]
+fn a_table_is_read_in_one_way_whatever_is_said_of_a_header_that_is_there() {
+    let table = |lines: &str| {
+        let text = format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[table]\n{lines}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+             [features]\n1 = {{ bounds = [0, 1] }}\n"
+        );
+        Schema::from_text(&text).unwrap_or_else(|problems| panic!("{problems}")).table().as_read()
+    };
+    assert_eq!(table(""), table("columns = [\"1\", \"y\"]"));
+    assert_ne!(table("header = false\ncolumns = [\"y\", \"1\"]"), table("header = false\ncolumns = [\"1\", \"y\"]"));
+    assert_eq!(table("format = \"libsvm\""), table("format = \"libsvm\"\nnonzeros_max = 1"));
+    assert_ne!(table("format = \"libsvm\""), table(""));
 }

@@ -152,7 +152,14 @@ fn count(classes: u32) -> (SumQuery, PlannedRelease) {
 }
 
 fn request(releases: Vec<PlannedRelease>) -> Request {
-    Request { purpose: "test".to_owned(), data: "t".to_owned(), schema: "s".to_owned(), labels: None, releases }
+    Request {
+        purpose: "test".to_owned(),
+        data: "t".to_owned(),
+        schema: "s".to_owned(),
+        labels: None,
+        table: None,
+        releases,
+    }
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use reticent_core::adjacency::{Relation, RelationSyntax};
-use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{Account, Budget, Request};
 use reticent_core::units::{Delta, Epsilon, MuSquared, UnitError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -103,25 +102,24 @@ impl<'t> Reading<'t> {
                 .try_fold(*total, MuSquared::checked_add)
                 .ok_or_else(|| self.damaged("the charges add up to more than a ledger can hold"))?;
         }
-        let mut account = Account { budget: self.budget()?, spent, labels: Vec::new() };
-        if account.promises_labels() {
-            account.labels = self.labels()?;
+        let mut account = Account { budget: self.budget()?, spent, labels: Vec::new(), tables: Vec::new() };
+        if account.promises_columns() {
+            self.remember_requests(&mut account)?;
         }
         Ok(account)
     }
 
-    /// The labels that requests were about, each once.
-    fn labels(&self) -> Result<Vec<LabelUse>, LedgerFileError> {
+    /// Reads what later requests are held against.
+    fn remember_requests(&self, account: &mut Account) -> Result<(), LedgerFileError> {
         let mut statement = self.named(self.transaction.prepare_cached("SELECT request FROM entry ORDER BY id"))?;
         let mut rows = self.named(statement.query([]))?;
-        let mut all = Vec::new();
         while let Some(row) = self.named(rows.next())? {
             let request: String = self.named(row.get(0))?;
             let request: Request = serde_json::from_str(&request)
                 .map_err(|error| self.damaged(format!("a request cannot be read: {error}")))?;
-            all.extend(request.labels.filter(|labels| !all.contains(labels)));
+            account.remember(&request);
         }
-        Ok(all)
+        Ok(())
     }
 
     fn promises(&self) -> Result<BTreeMap<Relation, MuSquared>, LedgerFileError> {

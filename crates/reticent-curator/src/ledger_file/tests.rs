@@ -20,7 +20,7 @@ fn request() -> Request {
         times: 1,
     };
     let (data, schema) = ("table.csv".to_owned(), "0123".to_owned());
-    Request { purpose: "count".to_owned(), data, schema, labels: None, releases: vec![release] }
+    Request { purpose: "count".to_owned(), data, schema, labels: None, table: None, releases: vec![release] }
 }
 
 fn new_ledger(folder: &tempfile::TempDir) -> LedgerFile {

@@ -28,7 +28,7 @@ pub(crate) struct Setting {
 /// Something done with a ledger.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    Charge(Request),
+    Charge(Box<Request>),
     SetBudget(Budget),
     /// Keeps an answer that the last entry paid for, if there is one.
     KeepAnswer {
@@ -188,7 +188,7 @@ pub(crate) fn heard(output: &str) -> Vec<Vec<String>> {
 }
 
 /// One of a few requests of different price and shape.
-fn request(purpose: &str, random: &mut Random) -> Request {
+fn request(purpose: &str, random: &mut Random) -> Box<Request> {
     let map = match random.one_in(3) {
         true => Map::Gradient { loss: Loss::Logistic, columns: 3 },
         false => Map::ClassCount { classes: 2 },
@@ -200,12 +200,12 @@ fn request(purpose: &str, random: &mut Random) -> Request {
     let noise = NoiseDistribution::RoundedGaussian;
     let release = PlannedRelease { purpose: "one answer".to_owned(), shape, noise_scale, noise, times: 1 };
     let (data, schema) = ("table.csv".to_owned(), "0123456789abcdef".to_owned());
-    Request { purpose: purpose.to_owned(), data, schema, labels: None, releases: vec![release] }
+    Box::new(Request { purpose: purpose.to_owned(), data, schema, labels: None, table: None, releases: vec![release] })
 }
 
 /// A cheap request, for spending all that is left.
 pub(crate) fn last_request() -> Request {
-    request("left", &mut Random(2))
+    *request("left", &mut Random(2))
 }
 
 pub(crate) fn budget(epsilon: f64) -> Budget {

@@ -889,7 +889,7 @@ fn request(purpose: &str, map: Map, noise_scale: u64) -> Request {
         times: 1,
     };
     let (data, schema) = ("table.csv".to_owned(), "0123456789abcdef".to_owned());
-    Request { purpose: purpose.to_owned(), data, schema, labels: None, releases: vec![release] }
+    Request { purpose: purpose.to_owned(), data, schema, labels: None, table: None, releases: vec![release] }
 }
 
 fn budget(epsilon: f64) -> Budget {

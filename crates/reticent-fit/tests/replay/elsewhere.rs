@@ -98,6 +98,7 @@ fn labels_of_another_organisation() {
                     data: "labels".to_owned(),
                     schema: schema.fingerprint(),
                     labels: None,
+                    table: None,
                     releases: planned.releases(),
                 };
                 let answer = |session: &mut Session<'_>| format!("{:?}", ask(&list, &planned, session, &request));
