@@ -131,7 +131,7 @@ pub enum ModelError {
         "the model file has version {0}, and this program reads version {MODEL_VERSION}; use the program that wrote it"
     )]
     Version(u64),
-    /// Coefficients do not belong to the schema.
+    /// Coefficients do not belong to the schema, or the certificate claims less than its releases cost.
     #[error("the model file contradicts itself: {0}")]
     Inconsistent(String),
 }
@@ -349,6 +349,9 @@ impl Model {
             if outputs.iter().any(|output| output.coefficients[place].range != one.range) {
                 return contradiction("classes read a column within different ranges");
             }
+        }
+        if let Some(Err(what)) = certificate.as_ref().map(Certificate::check) {
+            return contradiction(what);
         }
         let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);
         Ok(Self { format, version, task, classes, outputs, schema, public_data, certificate })

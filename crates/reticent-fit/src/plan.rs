@@ -205,11 +205,7 @@ impl Plan {
     /// Epsilon at delta 0 of all releases together, rounded up; `None` where the noise of one is Gaussian, which has none.
     #[must_use]
     pub fn pure_epsilon_up(&self) -> Option<f64> {
-        let with = |sum: PureLoss, release: &PlannedRelease| {
-            let epsilon = release.pure_epsilon_up(&self.claim.relation)?;
-            sum.checked_add(Epsilon::new(epsilon).ok()?)
-        };
-        self.releases.iter().try_fold(PureLoss::ZERO, with).map(PureLoss::get)
+        pure_epsilon_up(&self.releases, &self.claim.relation)
     }
 
     /// What the ledger will be asked to charge.
@@ -224,6 +220,17 @@ impl Plan {
             releases: self.releases.clone(),
         }
     }
+}
+
+/// Epsilon at delta 0 of releases together, rounded up; `None` where the noise of one is Gaussian.
+pub(crate) fn pure_epsilon_up<'a>(
+    releases: impl IntoIterator<Item = &'a PlannedRelease>,
+    relation: &Relation,
+) -> Option<f64> {
+    let with = |sum: PureLoss, release: &PlannedRelease| {
+        sum.checked_add(Epsilon::new(release.pure_epsilon_up(relation)?).ok()?)
+    };
+    releases.into_iter().try_fold(PureLoss::ZERO, with).map(PureLoss::get)
 }
 
 /// The facts that a fit takes as public: from the schema, and a model that was declared public.

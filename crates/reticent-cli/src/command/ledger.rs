@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::ledger::{Budget, LedgerStore};
 use reticent_core::units::Delta;
-use reticent_curator::ledger_file::LedgerFile;
+use reticent_curator::ledger_file::{Entry, LedgerFile};
+use reticent_fit::certificate::Certificate;
+use reticent_fit::model::Model;
 use serde_json::json;
 
 use super::read_model;
@@ -67,33 +69,41 @@ fn show(path: &Path, json: bool, delta: Option<Delta>) -> Result<(), Failure> {
     files::print(&report::ledger(path, &account, &entries, delta))
 }
 
-/// Opening a ledger checks every seal; what is left is to hold the seals of certificates against it.
+/// Opening a ledger checks every seal; what is left is to hold certificates against it: their seals, and what they say was paid.
 fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure> {
     let ledger = LedgerFile::open(path)?;
     let entries = ledger.entries()?;
     let mut matched = Vec::new();
     for place in models {
         let disagrees = |why: String| Failure::Data(format!("{}: {why}", place.display()));
-        let reference = read_model(place)?.certificate.map(|certificate| certificate.ledger);
-        let reference =
-            reference.ok_or_else(|| disagrees("this model was not fitted privately and names no entry".to_owned()))?;
+        let model = read_model(place)?;
+        let certificate = model.certificate.as_ref();
+        let certificate = certificate
+            .ok_or_else(|| disagrees("this model was not fitted privately and names no entry".to_owned()))?;
+        let reference = &certificate.ledger;
         if reference.id != ledger.id() {
-            let (named, found) = (reference.id, ledger.id());
+            let (named, found) = (&reference.id, ledger.id());
             return Err(disagrees(format!(
                 "its certificate names ledger {named}, and this one is {found}; name the other"
             )));
         }
         // Every other fit has its ledger at hand.
-        let seal = reference.seal.ok_or_else(|| {
+        let seal = reference.seal.as_ref().ok_or_else(|| {
             let why = "its certificate has no seal: a model that was fitted to a release of another organisation (`walr fit`) carries \
                        none and cannot be verified this way; any other has lost it";
             disagrees(why.to_owned())
         })?;
-        let entry = entries.iter().find(|entry| entry.id == reference.entry);
-        if entry.is_none_or(|entry| entry.seal != seal) {
-            return Err(disagrees(format!(
+        let entry = entries.iter().find(|entry| entry.id == reference.entry && entry.seal == *seal).ok_or_else(|| {
+            disagrees(format!(
                 "its certificate has another seal of entry {} than the ledger: the ledger was restored from an older copy or \
                  rewritten; keep both files, and count the releases of this model as spent",
+                reference.entry
+            ))
+        })?;
+        if let Some(what) = difference(&model, certificate, entry) {
+            return Err(disagrees(format!(
+                "it was changed after it was written: its {what} is not that of entry {}, which it names; use the file that `reticent \
+                 fit` wrote, and go by what the ledger says of that entry",
                 reference.entry
             )));
         }
@@ -110,13 +120,30 @@ fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure>
         text.push_str(&format!("Seal of entry {count}: {seal}\n"));
     }
     for (place, entry) in matched {
-        text.push_str(&format!("{}: its seal of entry {entry} is the ledger's\n", place.display()));
+        text.push_str(&format!(
+            "{}: its seal of entry {entry} is the ledger's, as are its price, releases and schema\n",
+            place.display()
+        ));
     }
     text.push_str(
         "Keep the last seal away from the ledger, as every certificate does: seals that are kept show that nothing before them \
          was changed; who may write the file could make new ones.\n",
     );
     files::print(&text)
+}
+
+/// The first thing that a model says otherwise than the entry that paid for it.
+fn difference(model: &Model, certificate: &Certificate, entry: &Entry) -> Option<&'static str> {
+    let releases = certificate.releases.iter().map(|release| &release.planned);
+    if entry.charged.get(&certificate.relation) != Some(&certificate.mu_squared) {
+        Some("price under the relation that it claims")
+    } else if !releases.eq(&entry.request.releases) {
+        Some("list of releases")
+    } else if certificate.schema != entry.request.schema || model.schema.fingerprint() != entry.request.schema {
+        Some("schema")
+    } else {
+        None
+    }
 }
 
 fn export(path: &Path) -> Result<(), Failure> {

@@ -19,7 +19,9 @@ fn folder_of(table: &Table) -> Folder {
 #[test]
 fn what_cannot_be_asked_leaves_no_ledger() {
     let folder = folder_of(&Table::usual());
-    folder.write("model.json", MODEL.replace("add-remove", "party"));
+    let mut model = json(MODEL);
+    model["schema"]["privacy"]["adjacency"] = "party".into();
+    folder.write("model.json", model.to_string());
     let message = folder.refuse(2, PRIVATE);
     assert!(message.contains("row:party"), "{message}");
 }

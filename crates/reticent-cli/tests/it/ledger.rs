@@ -205,6 +205,61 @@ fn seals_are_verified_against_certificates() {
     assert!(refused.contains("name the other"), "{refused}");
 }
 
+/// A seal is of what was charged: a certificate that keeps it and says something else is refused.
+#[test]
+fn a_certificate_that_claims_less_than_was_charged_is_refused() {
+    let folder = Folder::with_table();
+    let init = "ledger init l.ledger --epsilon 9 --delta 1e-6 --promise row:add-remove --promise row:replace";
+    folder.succeed(init);
+    let fit = fit_with_ledger().replace("--epsilon 1 ", "--epsilon 3 ");
+    folder.succeed(&fit);
+    folder.succeed(&fit.replace("--epsilon 3 ", "--epsilon 0.5 ").replace("model.json", "small.json"));
+    folder.succeed("ledger verify l.ledger --model model.json --model small.json");
+    let verify = "ledger verify l.ledger --model edited.json";
+    let (sound, small) = (folder.json("model.json"), folder.json("small.json"));
+    let edited = |edit: &dyn Fn(&mut serde_json::Value)| {
+        let mut model = sound.clone();
+        edit(&mut model);
+        folder.write("edited.json", model.to_string());
+    };
+    // Parts that contradict one another, which every reader of a model sees.
+    edited(&|model| model["certificate"]["epsilon"] = 0.01.into());
+    assert!(folder.refuse(2, verify).contains("a smaller epsilon than its mu has"));
+    assert!(folder.refuse(2, "show edited.json").contains("a smaller epsilon than its mu has"));
+    edited(&|model| model["certificate"]["mu_squared"] = small["certificate"]["mu_squared"].clone());
+    assert!(folder.refuse(2, verify).contains("a smaller mu than its releases cost"));
+    // Parts that fit one another, of another entry than the one named.
+    for (what, edit) in [
+        (
+            "price under the relation",
+            &(|model: &mut serde_json::Value| {
+                let reference = model["certificate"]["ledger"].clone();
+                model["certificate"] = small["certificate"].clone();
+                model["certificate"]["ledger"] = reference;
+            }) as &dyn Fn(&mut serde_json::Value),
+        ),
+        ("price under the relation", &|model| {
+            let price: u128 = model["certificate"]["mu_squared"].as_str().expect("text").parse().expect("a number");
+            model["certificate"]["mu_squared"] = (price + 1).to_string().into();
+        }),
+        ("list of releases", &|model| model["certificate"]["releases"][0]["purpose"] = "nothing".into()),
+        ("list of releases", &|model| {
+            let noise = model["certificate"]["releases"][0]["noise_scale"].as_u64().expect("a number");
+            model["certificate"]["releases"][0]["noise_scale"] = (noise * 2).into();
+        }),
+        ("schema", &|model| model["certificate"]["schema"] = "0".repeat(64).into()),
+        ("schema", &|model| model["schema"]["privacy"]["rows_max"] = 1000.into()),
+    ] {
+        edited(edit);
+        folder.succeed("show edited.json");
+        let message = folder.refuse(3, verify);
+        assert!(
+            message.contains(&format!("its {what}")) && message.contains("changed after it was written"),
+            "{message}"
+        );
+    }
+}
+
 /// A copy is a second budget that no file betrays; the models that were paid from it do.
 #[test]
 fn a_copy_that_was_charged_too_is_noticed() {

@@ -77,6 +77,40 @@ fn a_model_that_contradicts_itself_is_refused() {
     assert_snapshot!(refused(&folder, &budget.to_string()), @"error: model.json: this is not a model file: epsilon must be a finite number above 0, not -1; a model file is written by `reticent fit --out`");
 }
 
+/// What a certificate claims follows from the releases that it lists: less is refused by whatever reads the model.
+#[test]
+fn a_certificate_that_claims_less_than_its_releases_cost_is_refused() {
+    let folder = Folder::new();
+    let edited = |place: &str, value: Value| {
+        let mut model = json(MODEL);
+        *model["certificate"].pointer_mut(place).expect("a place in the certificate") = value;
+        refused(&folder, &model.to_string())
+    };
+    for (place, value, what) in [
+        ("/epsilon", 0.999.into(), "a smaller epsilon than its mu"),
+        ("/delta", 1e-7.into(), "a smaller epsilon than its mu"),
+        ("/mu", 0.2367.into(), "a smaller mu than its releases"),
+        ("/mu_squared", "4439071780000000000000000000".into(), "a smaller mu than its releases"),
+        ("/releases/3/times", 101.into(), "smaller mu than its releases"),
+        ("/releases/3/noise_scale", 3_273_000_000_u64.into(), "sensitivity or mu of a release"),
+        ("/releases/3/sensitivity", 67_106_815.0.into(), "sensitivity or mu of a release"),
+        ("/releases/3/mu_of_one", 0.0204.into(), "sensitivity or mu of a release"),
+        ("/relation/adjacency", "replace".into(), "sensitivity or mu of a release"),
+        ("/relation/adjacency", "party".into(), "without a finite price"),
+    ] {
+        let message = edited(place, value);
+        assert!(message.contains("contradicts itself") && message.contains(what), "{place}: {message}");
+    }
+    let mut pure = json(MODEL);
+    pure["certificate"]["pure_epsilon"] = 0.5.into();
+    assert!(refused(&folder, &pure.to_string()).contains("a smaller epsilon at delta 0"));
+    // With more than they cost it is no lie.
+    let mut more = json(MODEL);
+    more["certificate"]["epsilon"] = 1.5.into();
+    folder.write("model.json", more.to_string());
+    folder.succeed("show model.json");
+}
+
 #[test]
 fn show_prints_model_and_certificate() {
     let folder = Folder::new();

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use reticent_core::coding::{CODE_MAX, Coding};
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
+use reticent_core::ledger::PlannedRelease;
 use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
+use reticent_core::units::{Epsilon, MuSquared};
+use reticent_fit::certificate::{Certificate, CertifiedRelease};
 use reticent_fit::model::{Model, ModelError};
 use reticent_fit::prepared_fit::Fitted;
 use reticent_fit::raw_columns::RawColumns;
@@ -192,6 +195,42 @@ fn foreign_and_inconsistent_files_are_refused() {
     }
     assert!(matches!(Model::from_json("{\"a\": 1}"), Err(ModelError::Format(_))));
     assert!(matches!(Model::from_json("PK\u{3}\u{4}"), Err(ModelError::Syntax(_))));
+}
+
+/// Whoever edits a figure of the claim has to edit the releases that it follows from, too.
+#[test]
+fn a_certificate_that_claims_less_than_its_releases_cost_is_refused() {
+    let schema = schema(PRIVACY);
+    let engine = engine(&schema, 100);
+    for method in ["noisy-gd", "functional"] {
+        let (_, model) = fit(&schema, &engine, &Asked::of(method), 1.0, 1);
+        let sound = model.certificate.clone().expect("private");
+        let is_read = |certificate: Certificate| {
+            let mut edited = model.clone();
+            edited.certificate = Some(certificate);
+            match Model::from_json(&edited.to_json()) {
+                Ok(_) => true,
+                Err(ModelError::Inconsistent(what)) => {
+                    assert!(what.starts_with("its certificate"), "{what}");
+                    false
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let epsilon = |epsilon| Epsilon::new(epsilon).expect("legal");
+        let less = MuSquared::from_steps(sound.mu_squared.steps() / 1000 * 999);
+        let more = CertifiedRelease {
+            planned: PlannedRelease { times: 200, ..sound.releases[0].planned.clone() },
+            ..sound.releases[0].clone()
+        };
+        assert!(is_read(sound.clone()) && is_read(Certificate { epsilon: epsilon(1.01), ..sound.clone() }));
+        assert!(!is_read(Certificate { epsilon: epsilon(0.99), ..sound.clone() }));
+        assert!(!is_read(Certificate { mu: sound.mu * 0.99, ..sound.clone() }));
+        assert!(!is_read(Certificate { mu: less.mu_up(), mu_squared: less, ..sound.clone() }));
+        assert!(!is_read(Certificate { releases: [vec![more], sound.releases.clone()].concat(), ..sound.clone() }));
+        assert_eq!(sound.pure_epsilon.is_some(), method == "functional");
+        assert!(!is_read(Certificate { pure_epsilon: Some(0.99), ..sound.clone() }));
+    }
 }
 
 #[test]

@@ -91,6 +91,7 @@ pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, asked: &Asked<'_>, eps
     drop(session);
     assert_eq!(ledger.charged, std::slice::from_ref(&request), "one charge for the whole fit");
     let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1, seal: None });
+    assert_eq!(certificate.check(), Ok(()), "an honest certificate is read");
     (plan, Model::from_weights(schema, &fitted, Some(certificate)))
 }
 
