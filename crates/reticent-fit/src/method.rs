@@ -71,30 +71,50 @@ pub fn by_name(name: &str) -> Option<&'static dyn Method> {
     ALL.into_iter().find(|method| method.name() == name)
 }
 
+/// The method of a fit, and why, where nobody named it.
+pub struct Chosen {
+    method: &'static dyn Method,
+    reason: Option<String>,
+}
+
+/// The named method, or the one that public figures choose.
+///
+/// # Errors
+/// [`PlanError`] names the part of the schema to change.
+pub fn choose(named: Option<&'static dyn Method>, request: &FitRequest<'_>) -> Result<Chosen, PlanError> {
+    match named {
+        Some(method) => Ok(Chosen { method, reason: None }),
+        None => automatic(request).map(|(method, reason)| Chosen { method, reason: Some(reason) }),
+    }
+}
+
+impl Chosen {
+    /// Prepares a fit.
+    ///
+    /// # Errors
+    /// [`PlanError`] names the flag or the part of the schema to change.
+    pub fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
+        request.options.check(self.method.name(), self.method.options())?;
+        // What is paid for must be readable.
+        if largest_file(request.schema) > MODEL_BYTES_MAX {
+            return Err(PlanError::Parameter(format!(
+                "a model of {} encoded columns and {} outputs would be a file of more than {} MiB, which is not read again; \
+                 list fewer categories or classes, or fewer hash buckets",
+                request.schema.encoded_columns() + 1,
+                outputs(request.schema),
+                MODEL_BYTES_MAX >> 20
+            )));
+        }
+        Ok(self.method.prepare(request)?.because(self.reason.clone()))
+    }
+}
+
 /// Prepares a fit by the named method, or by one that public figures choose.
 ///
 /// # Errors
 /// [`PlanError`] names the flag or the part of the schema to change.
 pub fn prepare(named: Option<&'static dyn Method>, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
-    let (method, reason) = match named {
-        Some(method) => (method, None),
-        None => {
-            let (method, reason) = automatic(request)?;
-            (method, Some(reason))
-        }
-    };
-    request.options.check(method.name(), method.options())?;
-    // What is paid for must be readable.
-    if largest_file(request.schema) > MODEL_BYTES_MAX {
-        return Err(PlanError::Parameter(format!(
-            "a model of {} encoded columns and {} outputs would be a file of more than {} MiB, which is not read again; \
-             list fewer categories or classes, or fewer hash buckets",
-            request.schema.encoded_columns() + 1,
-            outputs(request.schema),
-            MODEL_BYTES_MAX >> 20
-        )));
-    }
-    Ok(method.prepare(request)?.because(reason))
+    choose(named, request)?.prepare(request)
 }
 
 /// Products of a row with itself that `walr` can work through in reasonable time: `rows · columns²`.

@@ -38,7 +38,9 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     }
     let schema = read_schema(&arguments.request.schema)?;
     let start = plan::start(&arguments.request, &schema)?;
-    let prepare = |schema: &Schema| plan::prepare(&arguments.request, schema, start.as_ref());
+    // By what is declared, not by rows that are counted: methods refuse different flags, and what is refused is not paid.
+    let method = plan::choose(&arguments.request, &schema, start.as_ref())?;
+    let prepare = |schema: &Schema| plan::prepare(&method, &arguments.request, schema, start.as_ref());
     let mut prepared = prepare(&plan::before_rows_are_counted(&schema))?;
     let storage =
         Storage::checked(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;

@@ -2,9 +2,9 @@
 
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_fit::method;
+use reticent_fit::method::{self, Chosen};
 use reticent_fit::model::Model;
-use reticent_fit::plan::PrivacyClaim;
+use reticent_fit::plan::{PlanError, PrivacyClaim};
 use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
@@ -12,7 +12,6 @@ use super::storage::Storage;
 use super::{fit_public, read_model, read_schema};
 use crate::args::{FitRequest, PlanArguments};
 use crate::failure::Failure;
-use crate::method_choice::MethodChoice;
 use crate::{files, report};
 
 pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
@@ -53,7 +52,8 @@ const ROWS_MEANWHILE: u64 = 36_000;
 
 /// Plans a fit and checks its parameters, reading the start model or the public table only.
 pub(super) fn plan(request: &FitRequest, schema: &Schema) -> Result<PreparedFit, Failure> {
-    prepare(request, schema, start(request, schema)?.as_ref())
+    let start = start(request, schema)?;
+    prepare(&choose(request, schema, start.as_ref())?, request, schema, start.as_ref())
 }
 
 /// The model that a fit starts from, if it has one: read, or fitted to the public table.
@@ -65,12 +65,30 @@ pub(super) fn start(request: &FitRequest, schema: &Schema) -> Result<Option<Mode
     }
 }
 
+/// The method that is named, or that the schema decides.
+pub(super) fn choose(request: &FitRequest, schema: &Schema, start: Option<&Model>) -> Result<Chosen, Failure> {
+    asking(request, schema, start, |asked| method::choose(request.choice.method, asked))
+}
+
 /// Plans a fit and checks its parameters.
-pub(super) fn prepare(request: &FitRequest, schema: &Schema, start: Option<&Model>) -> Result<PreparedFit, Failure> {
+pub(super) fn prepare(
+    chosen: &Chosen,
+    request: &FitRequest,
+    schema: &Schema,
+    start: Option<&Model>,
+) -> Result<PreparedFit, Failure> {
+    asking(request, schema, start, |asked| chosen.prepare(asked))
+}
+
+fn asking<T>(
+    request: &FitRequest,
+    schema: &Schema,
+    start: Option<&Model>,
+    answer: impl FnOnce(&method::FitRequest<'_>) -> Result<T, PlanError>,
+) -> Result<T, Failure> {
     let claim = PrivacyClaim::new(schema.relation(), request.epsilon, request.delta);
-    let MethodChoice { method, options } = &request.choice;
-    let asked = method::FitRequest { schema, claim: &claim, init: start, options };
-    method::prepare(*method, &asked).map_err(Failure::usage)
+    let options = &request.choice.options;
+    answer(&method::FitRequest { schema, claim: &claim, init: start, options }).map_err(Failure::usage)
 }
 
 /// The schema to check a request with before the table is read: where a fit will count the rows, with a usual number of them.

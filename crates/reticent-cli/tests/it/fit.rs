@@ -176,6 +176,30 @@ fn rows_are_counted_where_their_number_is_public() {
     assert!(folder.refuse(2, plan).contains("counts it itself under replace and label"));
 }
 
+/// Which flags are refused, unpaid, would tell the number of rows with a usable label if that chose the method.
+#[test]
+fn the_method_is_chosen_before_rows_are_counted() {
+    let folder = Folder::with_table();
+    let schema = SCHEMA.replace("add-remove", "replace").replace("classes = [\"no\", \"yes\"]", "bounds = [0, 1]");
+    folder.write("schema.toml", schema.replace("\"outcome\"", "\"patient\""));
+    let fit = |epsilon: u32, flag: &str| {
+        let line = FIT.replace("--epsilon 1 ", &format!("--epsilon {epsilon} "));
+        let outcome = folder.run(&format!("{line} --method auto {flag}"));
+        let _ = std::fs::remove_file(folder.path("table.csv.ledger"));
+        (outcome.code, outcome.stderr)
+    };
+    for (epsilon, flag, is_refused) in
+        [(1, "--scaling bounds", true), (20, "--scaling bounds", false), (20, "--passes 100", true)]
+    {
+        let told = [20, 4000].map(|rows| {
+            folder.write("table.csv", Table::of(rows).csv());
+            fit(epsilon, flag)
+        });
+        assert_eq!(told[0], told[1], "--epsilon {epsilon} {flag}");
+        assert_eq!(told[0].0, if is_refused { 2 } else { 0 }, "--epsilon {epsilon} {flag}: {}", told[0].1);
+    }
+}
+
 /// All rows of a patient are one unit: the certificate says so, and rows beyond the cap do not count.
 #[test]
 fn grouped_units_are_protected_as_a_whole() {
