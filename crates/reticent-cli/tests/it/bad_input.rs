@@ -429,3 +429,29 @@ fn a_file_that_is_not_there_is_named() {
     std::fs::create_dir(folder.path("table.csv")).expect("a folder");
     assert_snapshot!(folder.refuse(5, FIT), @"error: table.csv is a directory; name one CSV or Parquet file");
 }
+
+/// A line without a byte is no row: counted by the rows that are left, labels would be told that are spelt so.
+#[test]
+fn labels_that_are_blank_lines_are_refused() {
+    let folder = Folder::new();
+    let schema = |table: &str, classes: &str| {
+        format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[table]\n{table}\n[target]\ncolumn = \"y\"\nclasses = {classes}\n[features]\n"
+        )
+    };
+    let blank = "[[\"no\", \"\"], \"yes\"]";
+    for (table, head) in [("", "y\n"), ("header = false\ncolumns = [\"y\"]", "")] {
+        folder.write("schema.toml", schema(table, blank));
+        folder.write("table.csv", format!("{head}yes\n\nyes\n"));
+        assert!(folder.refuse(3, FIT).contains("such a row would be a blank line, which is not a row"));
+        folder.write("schema.toml", schema(table, "[\"no\", \"yes\"]"));
+        folder.succeed(&FIT.replace("model.json", "words.json"));
+        folder.remove("words.json");
+        folder.remove("table.csv.ledger");
+    }
+    // With a second column its row has a delimiter.
+    folder.write("schema.toml", schema("", blank));
+    folder.write("table.csv", "y,note\nyes,\n,\nyes,\n");
+    folder.succeed(FIT);
+    assert!(folder.json("model.json")["certificate"].to_string().contains("a figure of 3 for the number of units"));
+}

@@ -122,12 +122,14 @@ pub(super) fn resolve_text_columns(
     let declared = schema.table().columns.as_deref();
     if !schema.table().header {
         let names = declared.expect("a schema without a header names its columns");
+        refuse_blank_labels(path, names, schema)?;
         return ColumnNames { path, names, may_be_quoted: true }.resolve(wanted);
     }
     let names = table.read_header()?.ok_or_else(|| SourceError::Empty { path: path.to_owned() })?;
     if let Some(declared) = declared {
         check_declared_header(path, &names, declared)?;
     }
+    refuse_blank_labels(path, &names, schema)?;
     let is_wanted = |name: &String| wanted.iter().any(|wanted| wanted.name.trim_ascii() == name);
     if !names.iter().any(is_wanted) {
         let delimiter = schema.table().delimiter;
@@ -153,6 +155,22 @@ fn check_declared_header(path: &Path, names: &[String], declared: &[String]) -> 
         Some(place) => {
             Err(SourceError::HeaderDiffers { path: path(), position: place + 1, declared: declared[place].clone() })
         }
+    }
+}
+
+/// A line without a byte is not a row. In a table of labels alone it would be one whose label is spelt so; and where only labels are
+/// private, the number of rows is public, and would tell how many have it.
+fn refuse_blank_labels(path: &Path, names: &[String], schema: &Schema) -> Result<(), SourceError> {
+    let target = schema.target();
+    let is_blank = match &target.kind {
+        TargetKind::Classes(classes) => classes.iter().flat_map(|class| &class.spellings).any(String::is_empty),
+        TargetKind::Bounds { .. } => false,
+    };
+    match names {
+        [only] if is_blank && only.trim_ascii() == target.column.trim_ascii() => {
+            Err(SourceError::BlankLabels { path: path.to_owned(), column: target.column.clone() })
+        }
+        _ => Ok(()),
     }
 }
 

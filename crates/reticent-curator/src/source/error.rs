@@ -90,6 +90,18 @@ pub enum SourceError {
         /// Another delimiter that occurs in a first line where the declared one does not.
         likely_delimiter: Option<u8>,
     },
+    /// Labels that are blank lines, which are not rows.
+    #[error(
+        "{} has the column {column:?} alone, and the schema spells a class of it \"\": such a row would be a blank line, which is not a row; \
+         spell that class in another way in the file, or write it with a second column",
+        path.display()
+    )]
+    BlankLabels {
+        /// What was read.
+        path: PathBuf,
+        /// The target.
+        column: String,
+    },
     /// A column of the schema is not in the file.
     #[error(
         "{} has no column {column:?}, which {needed_by}{}{}; mend the name {named_in} or give the right file",
@@ -261,6 +273,7 @@ impl SourceError {
             | Self::HeaderTooLong { .. }
             | Self::HeaderNotClosed { .. }
             | Self::NotTheHeader { .. }
+            | Self::BlankLabels { .. }
             | Self::MissingColumn { .. }
             | Self::DuplicateColumn { .. }
             | Self::HeaderDiffers { .. }
