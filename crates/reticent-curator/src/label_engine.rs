@@ -10,6 +10,7 @@ use reticent_core::query::SumQuery;
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 
+use crate::out_of_memory::boxed;
 use crate::source::{SourceError, TableSource};
 use crate::table::code_label;
 
@@ -52,6 +53,7 @@ impl LabelEngine {
         };
         let mut units: HashMap<Box<[u8]>, u32> = HashMap::with_capacity(units_max);
         let mut rows_of_unit = vec![0u32; units_max];
+        let mut fits = true;
         source.for_each_row(progress, &mut |row| {
             let Some(place) = row.id.and_then(|id| place_of_id.get(id)) else { return };
             if joined[*place].is_some() {
@@ -59,11 +61,22 @@ impl LabelEngine {
             }
             let label = code_label(target, row.label);
             let unit = row.unit.map(|key| {
-                let next = units.len() as u32;
-                *units.entry(key.into()).or_insert(next)
+                units.get(key).copied().unwrap_or_else(|| {
+                    let next = units.len() as u32;
+                    match boxed(key) {
+                        Ok(key) => {
+                            units.insert(key, next);
+                        }
+                        Err(_) => fits = false,
+                    }
+                    next
+                })
             });
             joined[*place] = Some((label, unit));
         })?;
+        if !fits {
+            return Err(SourceError::OutOfMemory);
+        }
         let cap = unit.rows_max();
         let labels = joined.into_iter().map(|found| {
             let Some((label, unit)) = found else { return unmatched };

@@ -7,6 +7,14 @@
 )]
 pub struct OutOfMemory;
 
+/// Bytes of a row in a box of their own, or the error: their length is as private as they are.
+pub(crate) fn boxed(bytes: &[u8]) -> Result<Box<[u8]>, OutOfMemory> {
+    let mut own = Vec::new();
+    own.try_reserve_exact(bytes.len()).map_err(|_| OutOfMemory)?;
+    own.extend_from_slice(bytes);
+    Ok(own.into_boxed_slice())
+}
+
 /// So many zeros, or the error: memory that depends on private rows is asked for here.
 pub(crate) fn zeros<T: Default + Clone>(length: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut zeros = Vec::new();

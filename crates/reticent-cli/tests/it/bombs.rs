@@ -80,6 +80,24 @@ fn a_field_without_end_is_one_row_more() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 }
 
+/// Keys of units are kept while a table is read. Where there is no memory for them the message is the same whatever they are, and no
+/// aborting allocation prints their length.
+#[test]
+fn keys_that_do_not_fit_end_with_the_same_words_however_long_they_are() {
+    let told = [1, 11, 24].map(|mebibytes| {
+        let folder = Folder::new();
+        folder.remove("model.json");
+        folder.write("schema.toml", SCHEMA.replace("\"row\"", "{ column = \"patient\", rows_max = 1 }"));
+        let key = vec![b'x'; mebibytes << 20];
+        let row = |row: usize| zstd(&[row.to_string().as_bytes(), &key, b",20,100,north,,yes\n"].concat());
+        let header = zstd(b"patient,age,dose,ward,comment,outcome\n");
+        folder.write("table.csv", [header, (0..1000 / mebibytes).flat_map(row).collect()].concat());
+        refuse(&folder, 5, FIT)
+    });
+    assert_eq!(told, [told[0].as_str(); 3]);
+    assert!(told[0].contains("not enough memory for the table"), "{}", told[0]);
+}
+
 #[test]
 fn blank_lines_without_end_are_no_rows() {
     let folder = Folder::new();

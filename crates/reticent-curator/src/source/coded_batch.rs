@@ -11,6 +11,7 @@ pub(crate) struct CodedBatch {
     /// Keys of the privacy units, one after another; a row without a key has an empty one.
     keys: Vec<u8>,
     key_ends: Vec<usize>,
+    is_lost: bool,
     /// Bytes of the file read when these rows were complete.
     pub(crate) bytes_read: u64,
 }
@@ -21,6 +22,18 @@ impl CodedBatch {
         self.labels.clear();
         self.keys.clear();
         self.key_ends.clear();
+        self.is_lost = false;
+    }
+
+    /// Marks rows that nothing may be made of, because memory for a part of them was refused. They are handed on like others: an
+    /// aborting allocation would print its size, and with it the length of a value.
+    pub(super) fn lose(&mut self) {
+        self.is_lost = true;
+    }
+
+    /// Whether nothing may be made of the rows.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// Appends the label and the unit of a row whose codes are there.
@@ -35,11 +48,16 @@ impl CodedBatch {
         std::mem::swap(&mut self.labels, &mut other.labels);
         std::mem::swap(&mut self.keys, &mut other.keys);
         std::mem::swap(&mut self.key_ends, &mut other.key_ends);
+        std::mem::swap(&mut self.is_lost, &mut other.is_lost);
     }
 
     #[inline]
     fn push_key(&mut self, key: Option<&[u8]>) {
-        self.keys.extend_from_slice(key.unwrap_or_default());
+        let key = key.unwrap_or_default();
+        match self.keys.try_reserve(key.len()) {
+            Ok(()) => self.keys.extend_from_slice(key),
+            Err(_) => self.lose(),
+        }
         self.key_ends.push(self.keys.len());
     }
 

@@ -302,11 +302,11 @@ impl Record {
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull if self.is_cut => {}
                 ReadRecordResult::OutputFull if self.text.len() < RECORD_BYTES_MAX => {
-                    self.text.resize((self.text.len() * 2).min(RECORD_BYTES_MAX), 0);
+                    double(&mut self.text, RECORD_BYTES_MAX)?;
                 }
                 ReadRecordResult::OutputEndsFull if self.is_cut => {}
                 ReadRecordResult::OutputEndsFull if self.ends.len() < fields_max => {
-                    self.ends.resize((self.ends.len() * 2).min(fields_max), 0);
+                    double(&mut self.ends, fields_max)?;
                 }
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
                     self.is_cut = true;
@@ -316,4 +316,12 @@ impl Record {
             }
         }
     }
+}
+
+/// Twice the room, up to so much. An aborting allocation would print its size, and with it the length of a record.
+fn double<T: Default + Clone>(room: &mut Vec<T>, length_max: usize) -> Result<(), SourceError> {
+    let length = (room.len() * 2).min(length_max);
+    room.try_reserve_exact(length - room.len()).map_err(|_| SourceError::OutOfMemory)?;
+    room.resize(length, T::default());
+    Ok(())
 }

@@ -151,7 +151,10 @@ fn read_line(stream: &mut ByteStream, line: &mut Vec<u8>) -> Result<bool, Source
         is_any = true;
         let end = input.iter().position(|byte| *byte == b'\n');
         let part = &input[..end.unwrap_or(input.len())];
-        line.extend_from_slice(&part[..part.len().min(RECORD_BYTES_MAX - line.len())]);
+        let kept = &part[..part.len().min(RECORD_BYTES_MAX - line.len())];
+        // An aborting allocation would print its size, and with it the length of a line.
+        line.try_reserve(kept.len()).map_err(|_| SourceError::OutOfMemory)?;
+        line.extend_from_slice(kept);
         let consumed = part.len() + usize::from(end.is_some());
         stream.consume(consumed);
         if end.is_some() {

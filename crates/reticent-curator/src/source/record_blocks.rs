@@ -8,7 +8,7 @@ use csv_core::ReadRecordResult;
 
 use super::compression::{BYTE_ORDER_MARK, ByteStream};
 use super::csv::{Record, TextInput};
-use super::separators::{GROUP_BYTES, find_marks, find_quotations};
+use super::separators::{GROUP_BYTES, find_marks, find_quotations, places_max};
 use super::{SourceError, csv};
 
 /// Bytes before and after the text of a block that readers of fields may load.
@@ -134,7 +134,7 @@ impl RecordCutter {
                     filled -= BYTE_ORDER_MARK.len();
                 }
             }
-            let is_quoted = self.mark_quotations(block, filled);
+            let is_quoted = self.mark_quotations(block, filled)?;
             if self.is_at_end {
                 if filled == MARGIN {
                     return Ok(Piece::End);
@@ -144,11 +144,11 @@ impl RecordCutter {
                     block.bytes[filled] = *missing;
                     filled += 1;
                 }
-                self.finish(block, filled, filled);
+                self.finish(block, filled, filled)?;
                 return Ok(Piece::Block);
             }
             if let Some(end) = last_end(&block.bytes[MARGIN..filled], &block.quotations) {
-                self.finish(block, MARGIN + end, filled);
+                self.finish(block, MARGIN + end, filled)?;
                 return Ok(Piece::Block);
             }
             // One record, and not all of it.
@@ -163,20 +163,23 @@ impl RecordCutter {
     }
 
     /// Finds the quotations of the text that is there so far; says whether the last one is open.
-    fn mark_quotations(&self, block: &mut RecordBlock, filled: usize) -> bool {
+    fn mark_quotations(&self, block: &mut RecordBlock, filled: usize) -> Result<bool, SourceError> {
         block.quotations.clear();
         if memchr::memchr(b'"', &block.bytes[MARGIN..filled]).is_none() {
-            return false;
+            return Ok(false);
         }
         block.bytes[filled..filled + GROUP_BYTES].fill(0);
         let groups = MARGIN..MARGIN + (filled - MARGIN).next_multiple_of(GROUP_BYTES);
+        make_room(&mut block.marks, places_max(groups.len()))?;
         let count = find_marks(&block.bytes[groups], &mut block.marks);
-        find_quotations(&block.bytes[MARGIN..filled], self.delimiter, &block.marks[..count], &mut block.quotations)
+        make_room(&mut block.quotations, count)?;
+        Ok(find_quotations(&block.bytes[MARGIN..filled], self.delimiter, &block.marks[..count], &mut block.quotations))
     }
 
     /// Ends the block at `end` and keeps what comes after for the next.
-    fn finish(&mut self, block: &mut RecordBlock, end: usize, filled: usize) {
+    fn finish(&mut self, block: &mut RecordBlock, end: usize, filled: usize) -> Result<(), SourceError> {
         self.rest.clear();
+        make_room(&mut self.rest, filled - end)?;
         self.rest.extend_from_slice(&block.bytes[end..filled]);
         // What is left of the last group must not look like a separator.
         block.bytes[end..end + GROUP_BYTES].fill(0);
@@ -184,6 +187,7 @@ impl RecordCutter {
         let records = block.quotations.partition_point(|(open, _)| (*open as usize) < end - MARGIN);
         block.quotations.truncate(records);
         block.bytes_read = self.stream.bytes_read();
+        Ok(())
     }
 
     /// Reads the record that begins with `beginning`, which holds no record's end, as a reader of single records does.
@@ -218,6 +222,11 @@ impl TextInput for Continued<'_> {
             self.beginning = &self.beginning[bytes..];
         }
     }
+}
+
+/// Room for so many, or the error: an aborting allocation would print its size, which depends on records.
+pub(super) fn make_room<T>(room: &mut Vec<T>, length: usize) -> Result<(), SourceError> {
+    room.try_reserve(length.saturating_sub(room.len())).map_err(|_| SourceError::OutOfMemory)
 }
 
 /// The end of the last line that ends outside quotations.

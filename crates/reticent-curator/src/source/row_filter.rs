@@ -8,6 +8,7 @@ use reticent_core::schema::Privacy;
 
 use super::SourceError;
 use super::coded_batch::CodedBatch;
+use crate::out_of_memory::boxed;
 
 /// Says which rows are handed on.
 pub(super) struct RowFilter {
@@ -31,9 +32,12 @@ impl RowFilter {
         Self { only_labelled, rows_max, rows_of_unit: HashMap::new() }
     }
 
-    /// Drops the rows that are past their unit's cap. Rows without a key have an unusable label and add nothing, however
+    /// Drops the rows that are past their unit's cap; fails where there was no memory for all of them. Rows without a key have an unusable label and add nothing, however
     /// many are kept.
     pub(super) fn apply(&mut self, slots: usize, batch: &mut CodedBatch) -> Result<(), SourceError> {
+        if batch.is_lost() {
+            return Err(SourceError::OutOfMemory);
+        }
         if !self.only_labelled && self.rows_max.is_none() {
             return Ok(());
         }
@@ -46,9 +50,9 @@ impl RowFilter {
                 *rows = rows.saturating_add(1);
                 return Ok(*rows <= rows_max);
             }
-            // An aborting allocation would print its size, and with it the number of units.
+            // An aborting allocation would print its size, and with it the number of units, or the length of a key.
             self.rows_of_unit.try_reserve(1).map_err(|_| SourceError::OutOfMemory)?;
-            self.rows_of_unit.insert(key.into(), 1);
+            self.rows_of_unit.insert(boxed(key).map_err(|_| SourceError::OutOfMemory)?, 1);
             Ok(rows_max >= 1)
         })
     }

@@ -6,6 +6,11 @@
 /// Places are found in whole groups of this many bytes.
 pub(super) const GROUP_BYTES: usize = 64;
 
+/// The longest that `places` become for so much text: with room for it, finding takes no memory.
+pub(super) fn places_max(text: usize) -> usize {
+    2 * (text + GROUP_BYTES).max(16 * GROUP_BYTES)
+}
+
 /// Puts the places of all separators of `text`, the delimiter and the ends of lines, at the beginning of `places`; returns
 /// their number. The length of `text` is a multiple of [`GROUP_BYTES`].
 pub(super) fn find_separators(text: &[u8], delimiter: u8, places: &mut Vec<u32>) -> usize {

@@ -5,10 +5,10 @@ use reticent_core::record::{Cell, RawValue};
 use super::coded_batch::CodedBatch;
 use super::csv::{CsvRow, Record, fields_max};
 use super::decimal::Decimal;
-use super::record_blocks::{MARGIN, RecordBlock};
+use super::record_blocks::{MARGIN, RecordBlock, make_room};
 use super::row_coder::RowCoder;
 use super::row_readers::label_with_key;
-use super::separators::{find_separators, keep_unquoted};
+use super::separators::{find_separators, keep_unquoted, places_max};
 
 /// How records become rows of codes; the same for all threads.
 pub(super) struct TextCoder {
@@ -73,6 +73,12 @@ impl TextCoder {
         mut emit: impl FnMut(&mut CodedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let Scratch { places, mantissas, divisors, kept, unquoted } = scratch;
+        let length = block.text_in_groups().len();
+        // No value is longer than the text it is in.
+        if make_room(places, places_max(length)).and(make_room(unquoted, length)).is_err() {
+            batch.lose();
+            return Ok(());
+        }
         let slots = self.rows.coding.slots();
         mantissas.resize(slots, 0.0);
         divisors.resize(slots, 1.0);
