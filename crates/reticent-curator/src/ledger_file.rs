@@ -243,12 +243,25 @@ fn refuse_what_is_no_file(path: &Path) -> Result<(), LedgerFileError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(LedgerFileError::NotAFile { path: path.to_owned() }),
         Ok(metadata) if metadata.len() == 0 => Err(LedgerFileError::Empty { path: path.to_owned() }),
+        Ok(metadata) if has_other_names(&metadata) => Err(LedgerFileError::Linked { path: path.to_owned() }),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(LedgerFileError::Missing { path: path.to_owned() })
         }
         Err(error) => Err(failed(path, "opened")(error)),
     }
+}
+
+/// Whether hard links give the file other names. A journal is found by name: under another one, a charge would be written over what the
+/// journal of a crash is still to undo, and be undone with it.
+#[cfg(unix)]
+fn has_other_names(metadata: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &fs::Metadata) -> bool {
+    false
 }
 
 /// Refuses what is no ledger, or one of a later format, without a lock and without ever writing.

@@ -52,6 +52,16 @@ pub enum LedgerFileError {
         /// The file.
         path: PathBuf,
     },
+    /// A hard link: the journal that undoes a half-written entry is found by name.
+    #[error(
+        "{}: the ledger has another name, a hard link, under which charges could be lost after a crash; find it with `find FOLDER -samefile \
+         LEDGER` and delete it (keep the name that has a -journal beside it, if one has; a `.ledger-*.new` is never needed), or point to \
+         the ledger with a symbolic link instead (nothing was spent)", path.display()
+    )]
+    Linked {
+        /// The ledger.
+        path: PathBuf,
+    },
     /// A file of another kind.
     #[error("{}: this is not a ledger of Reticent; check the name (the file was not changed)", path.display())]
     NotALedger {

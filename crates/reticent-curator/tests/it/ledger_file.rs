@@ -60,6 +60,28 @@ fn a_ledger_reads_back_as_written() {
     assert_eq!(home.names(), ["ledger"], "no draft and no journal is left");
 }
 
+/// SQLite finds the journal of a crash by the ledger's name: under a second name it would not be played back, and under the first one
+/// it would undo what was charged since.
+#[cfg(unix)]
+#[test]
+fn a_ledger_with_two_names_is_not_opened() {
+    let home = Home::new();
+    drop(LedgerFile::create(&home.ledger, &add_remove(), None).expect("a new name"));
+    let second = home.path("second");
+    fs::hard_link(&home.ledger, &second).expect("a second name");
+    for name in [&home.ledger, &second] {
+        let error = LedgerFile::open(name).expect_err("two names");
+        assert!(matches!(error, LedgerFileError::Linked { .. }), "{error}");
+        let error = LedgerFile::open_or_create(name, &add_remove()).expect_err("two names");
+        assert!(error.to_string().contains("point to the ledger with a symbolic link"), "{error}");
+    }
+    fs::remove_file(&second).expect("it was there");
+    std::os::unix::fs::symlink(&home.ledger, &second).expect("a link");
+    let mut ledger = LedgerFile::open(&second).expect("one name");
+    ledger.charge(&count_request("counted", 1 << 24)).expect("no limit");
+    assert_eq!(LedgerFile::open(&home.ledger).expect("the same").entries().expect("sound").len(), 1);
+}
+
 #[test]
 fn two_ledgers_have_two_ids() {
     let home = Home::new();
