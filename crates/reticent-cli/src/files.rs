@@ -42,6 +42,13 @@ impl OutputFile {
         }
         let target = if place.is_symlink() { place.canonicalize().map_err(failed)? } else { place.to_owned() };
         let place = target.as_path();
+        if is_side_file(place) {
+            return Err(Failure::Usage(format!(
+                "{}: a file of such a name belongs to the database beside it, such as a ledger, which would take the result for its journal \
+                 and delete it; choose another name",
+                place.display()
+            )));
+        }
         if place.is_dir() {
             return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
         }
@@ -141,6 +148,13 @@ pub(crate) fn is_one_file(one: &Path, other: &Path) -> bool {
         return (one.dev(), one.ino()) == (other.dev(), other.ino());
     }
     same(one, other)
+}
+
+/// Whether a name is one that SQLite keeps for a file beside a database: to undo or to redo what a crash stopped, it reads what is there.
+fn is_side_file(place: &Path) -> bool {
+    // Some file systems know no case.
+    let name = place.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    ["-journal", "-wal", "-shm"].iter().any(|suffix| name.ends_with(suffix))
 }
 
 /// Whether two paths are one place, in which one file would replace the other.

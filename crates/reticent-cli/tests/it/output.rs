@@ -82,6 +82,29 @@ fn a_result_does_not_replace_any_ledger() {
     assert_snapshot!(folder.refuse(2, &FIT.replace("model.json", "other.ledger")), @"error: other.ledger is a database, perhaps a ledger, and is not replaced; choose another place for the result");
 }
 
+/// What lies beside a ledger under these names SQLite plays back or deletes: the journal of a crash, or a model that was paid for.
+#[test]
+fn a_result_does_not_replace_what_belongs_to_a_ledger() {
+    let folder = Folder::with_table();
+    folder.write("model.json", crate::support::MODEL);
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
+    for suffix in ["-journal", "-wal", "-shm", "-Journal"] {
+        for ledger in ["l.ledger", "table.csv.ledger"] {
+            let message = folder
+                .refuse(2, &FIT.replace("--out model.json", &format!("--ledger l.ledger --out {ledger}{suffix}")));
+            assert!(message.contains("belongs to the database beside it"), "{message}");
+            folder.refuse(2, &FIT.replace("model.json", &format!("{ledger}{suffix}")));
+            folder.refuse(2, &format!("predict --model model.json --data table.csv --out {ledger}{suffix}"));
+        }
+    }
+    std::fs::write(folder.path("l.ledger-journal"), "of a crash").expect("written");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.path("l.ledger-journal"), folder.path("link.json")).expect("a link");
+        folder.refuse(2, &FIT.replace("model.json", "link.json"));
+    }
+}
+
 /// The ledger beside the data file is the memory of all that was spent.
 #[test]
 fn a_result_does_not_replace_the_ledger_beside_the_data_file() {
