@@ -21,7 +21,7 @@
 //! code); and failing that as a boolean (`true`, `True` and a typed true are one value, and so is 1 unless it is
 //! declared itself).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -75,6 +75,17 @@ impl Label {
     }
 }
 
+/// The values that a column of a typed table can hold, by its type alone, which is public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnValues {
+    /// False and true.
+    Booleans,
+    /// Whole numbers.
+    WholeNumbers,
+    /// Any numbers.
+    Numbers,
+}
+
 /// Reads the values of one feature; built once from the schema.
 pub struct FeatureReader {
     kind: FeatureReaderKind,
@@ -121,6 +132,15 @@ impl FeatureReader {
         }
     }
 
+    /// How many of the declared categories a column of such values can hold; none where nothing is listed.
+    #[must_use]
+    pub fn categories_among(&self, values: ColumnValues) -> Option<usize> {
+        match &self.kind {
+            FeatureReaderKind::Categorical { categories, .. } => Some(categories.count_among(values)),
+            FeatureReaderKind::Numeric { .. } | FeatureReaderKind::Hashed { .. } => None,
+        }
+    }
+
     /// The cell of a value.
     #[must_use]
     pub fn cell(&self, raw: RawValue<'_>) -> Cell {
@@ -144,6 +164,15 @@ impl FeatureReader {
 }
 
 impl TargetReader {
+    /// How many of the declared classes a column of such values can hold; none for a number.
+    #[must_use]
+    pub fn classes_among(&self, values: ColumnValues) -> Option<usize> {
+        match &self.kind {
+            TargetReaderKind::Classes(classes) => Some(classes.count_among(values)),
+            TargetReaderKind::Bounds { .. } => None,
+        }
+    }
+
     /// The label of a value.
     #[must_use]
     pub fn label(&self, raw: RawValue<'_>) -> Label {
@@ -315,6 +344,19 @@ impl Spellings {
                 parse_boolean(text).and_then(|boolean| self.booleans[usize::from(boolean)])
             }
         }
+    }
+
+    /// How many indices some value of a typed column can stand for.
+    fn count_among(&self, values: ColumnValues) -> usize {
+        let is_whole = |bits: &u64| f64::from_bits(*bits).fract().abs() <= 0.0;
+        let found: BTreeSet<u32> = match values {
+            ColumnValues::Booleans => self.booleans.iter().flatten().copied().collect(),
+            ColumnValues::WholeNumbers => {
+                self.numbers.iter().filter(|(bits, _)| is_whole(bits)).map(|(_, index)| *index).collect()
+            }
+            ColumnValues::Numbers => self.numbers.values().copied().collect(),
+        };
+        found.len()
     }
 
     fn find_number(&self, number: f64) -> Option<u32> {

@@ -121,6 +121,7 @@ impl TableSource {
         with_ids: bool,
     ) -> Result<Self, SourceError> {
         let id_slot = with_ids.then(|| wanted.len() - 1);
+        let assembler = RowAssembler::new(schema, need, id_slot);
         let is_header = schema.table().header && schema.table().format == TextFormat::Delimited;
         let (table, bytes_total) = match compression::open(path, is_header)? {
             (Opened::Text(stream), bytes_total) if schema.table().format == TextFormat::Libsvm => (
@@ -140,10 +141,11 @@ impl TableSource {
                 let mut table = ParquetTable::new(path, file, bytes_total)?;
                 let columns = ColumnNames { path, names: table.names(), may_be_quoted: true }.resolve(&wanted)?;
                 table.project(&wanted, &columns)?;
+                table.check_spellings(&wanted, &assembler.readers)?;
                 (Table::Parquet(Box::new(table)), bytes_total)
             }
         };
-        Ok(Self { bytes_total, table, assembler: RowAssembler::new(schema, need, id_slot) })
+        Ok(Self { bytes_total, table, assembler })
     }
 
     /// Size of the file in bytes, for a progress display; 0 when it is a pipe.

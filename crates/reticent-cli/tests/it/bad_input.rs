@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, StringArray};
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use insta::assert_snapshot;
 
-use crate::support::{AGE, CANARY, DOSE, FIT, Folder, HEADER, OUTCOME, Table, WARD, gzip, json, parquet_of, xz, zstd};
+use crate::support::{
+    AGE, CANARY, DOSE, FIT, Folder, HEADER, OUTCOME, SCHEMA, Table, WARD, gzip, json, parquet_of, xz, zstd,
+};
 
 const FIT_WITH_LEDGER: &str =
     "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --ledger l.ledger --out model.json";
@@ -327,6 +329,51 @@ fn a_parquet_column_of_a_type_that_cannot_fit_is_refused() {
         "mend the schema",
     ] {
         assert!(message.contains(part), "{message}");
+    }
+}
+
+/// No row of such a column can have a declared class or category: that is a public fact, and a fit would be paid for nothing.
+#[test]
+fn parquet_columns_whose_type_holds_no_declared_spelling_are_refused() {
+    let folder = Folder::new();
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
+    let text = |values: [&str; 2]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
+    let booleans = || -> ArrayRef { Arc::new(BooleanArray::from(vec![true, false])) };
+    let whole = || -> ArrayRef { Arc::new(Int64Array::from(vec![0, 1])) };
+    let floats = || -> ArrayRef { Arc::new(Float64Array::from(vec![0.0, 1.0])) };
+    let write = |ward: ArrayRef, outcome: ArrayRef| {
+        let columns = [("age", floats()), ("dose", floats()), ("ward", ward), ("outcome", outcome)];
+        folder.write("table.csv", parquet_of(columns));
+    };
+    let wards = || text(["north", "south"]);
+    let mut messages = String::new();
+    for (ward, outcome) in [
+        (wards(), booleans()),
+        (wards(), whole()),
+        (wards(), floats()),
+        (booleans(), text(["no", "yes"])),
+        (whole(), text(["no", "yes"])),
+    ] {
+        write(ward, outcome);
+        messages.push_str(&folder.refuse(3, FIT_WITH_LEDGER));
+    }
+    assert_snapshot!(messages, @r#"
+    error: column "outcome" of table.csv has the Parquet type Boolean, and fewer than two of its classes in the schema can be a value of that type: write classes = [false, true], or turn the column into text
+    error: column "outcome" of table.csv has the Parquet type Int64, and fewer than two of its classes in the schema can be a value of that type: write whole numbers, such as classes = [0, 1], or turn the column into text
+    error: column "outcome" of table.csv has the Parquet type Float64, and fewer than two of its classes in the schema can be a value of that type: write numbers, such as classes = [0, 1], or turn the column into text
+    error: column "ward" of table.csv has the Parquet type Boolean, and none of its categories in the schema can be a value of that type: write categories = [false, true], or turn the column into text
+    error: column "ward" of table.csv has the Parquet type Int64, and none of its categories in the schema can be a value of that type: write whole numbers, such as categories = [1, 2, 3], or turn the column into text
+    "#);
+    assert!(folder.spent("l.ledger") <= 0.0);
+    for (outcome, classes) in [
+        (booleans(), "[0, 1]"),
+        (booleans(), r#"["false", "TRUE"]"#),
+        (whole(), "[false, true]"),
+        (floats(), r#"["0.0", ["yes", "1"]]"#),
+    ] {
+        write(wards(), outcome);
+        folder.write("schema.toml", SCHEMA.replace(r#"["no", "yes"]"#, classes));
+        folder.succeed("fit-public --data table.csv --schema schema.toml --out model.json");
     }
 }
 

@@ -332,3 +332,26 @@ proptest! {
         }
     }
 }
+
+/// What a typed column can hold of a list is known by its type.
+#[test]
+fn spellings_are_counted_by_what_a_type_can_hold() {
+    use ColumnValues::{Booleans, Numbers, WholeNumbers};
+    for (kind, booleans, whole, numbers) in [
+        (r#"classes = ["no", "yes"]"#, 0, 0, 0),
+        (r#"classes = [["no", "n", "0"], ["yes", "0.5"]]"#, 1, 1, 2),
+        ("classes = [0, 1, 2]", 2, 3, 3),
+        ("classes = [false, true]", 2, 2, 2),
+        (r#"classes = ["01", "02"]"#, 0, 0, 0),
+    ] {
+        let found = [Booleans, WholeNumbers, Numbers].map(|values| target(kind).classes_among(values));
+        assert_eq!(found, [booleans, whole, numbers].map(Some), "{kind}");
+    }
+    assert_eq!(target("bounds = [0, 1]").classes_among(Numbers), None);
+    let among = |name: &str| [Booleans, WholeNumbers, Numbers].map(|values| reader(name).categories_among(values));
+    assert_eq!(among("job"), [Some(0); 3]);
+    assert_eq!(among("truth"), [Some(2); 3]);
+    assert_eq!(among("version"), [Some(0), Some(1), Some(2)]);
+    assert_eq!(among("age"), [None; 3]);
+    assert_eq!(among("post"), [None; 3]);
+}

@@ -214,6 +214,24 @@ pub enum SourceError {
         /// What would do.
         expected: &'static str,
     },
+    /// A Parquet column whose type has no value that is spelt as the schema's list.
+    #[error(
+        "column {column:?} of {} has the Parquet type {found}, and {lacking} in the schema can be a value of that type: \
+         write {remedy}, or turn the column into text",
+        path.display()
+    )]
+    NeverFound {
+        /// What was read.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Its type in the file.
+        found: String,
+        /// What cannot be found in it.
+        lacking: &'static str,
+        /// How the list would have to be spelt.
+        remedy: &'static str,
+    },
     /// A Parquet column packed in a way that is not read.
     #[error(
         "column {column:?} of {} is packed with {codec}, which is not read; write the file anew with zstd or snappy",
@@ -282,6 +300,7 @@ impl SourceError {
             | Self::Damaged { .. }
             | Self::Unsupported { .. }
             | Self::ColumnType { .. }
+            | Self::NeverFound { .. }
             | Self::Codec { .. }
             | Self::HeaderDoubtful { .. } => false,
         }

@@ -26,9 +26,10 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::{SchemaDescriptor, Type};
-use reticent_core::record::RawValue;
+use reticent_core::record::{ColumnValues, RawValue};
 
 use super::parquet_footer::{self, DeclaredPage};
+use super::row_readers::RowReaders;
 use super::{RawRow, Role, SourceError, WantedColumn};
 
 /// Rows decoded at a time; fewer where texts share their beginnings.
@@ -101,6 +102,42 @@ impl ParquetTable {
             })?;
             self.check_codec(*column)?;
             self.slots.push((*column, conversion));
+        }
+        Ok(())
+    }
+
+    /// Checks that chosen columns can hold what the schema lists for them: no row of a boolean column is `"yes"`.
+    pub(super) fn check_spellings(&self, wanted: &[WantedColumn<'_>], readers: &RowReaders) -> Result<(), SourceError> {
+        for (slot, (wanted, (column, _))) in wanted.iter().zip(&self.slots).enumerate() {
+            let found = &self.types[*column];
+            let (values, as_classes, as_categories) = match ValueClass::of(found) {
+                ValueClass::Boolean => {
+                    (ColumnValues::Booleans, "classes = [false, true]", "categories = [false, true]")
+                }
+                ValueClass::Whole => (
+                    ColumnValues::WholeNumbers,
+                    "whole numbers, such as classes = [0, 1]",
+                    "whole numbers, such as categories = [1, 2, 3]",
+                ),
+                ValueClass::Fraction => (
+                    ColumnValues::Numbers,
+                    "numbers, such as classes = [0, 1]",
+                    "numbers, such as categories = [1, 2, 3]",
+                ),
+                ValueClass::Nothing | ValueClass::Text | ValueClass::Date | ValueClass::Time(_) | ValueClass::Other => {
+                    continue;
+                }
+            };
+            if !readers.can_be_found(slot, values) {
+                let is_feature = slot < readers.features.len();
+                return Err(SourceError::NeverFound {
+                    path: self.path.clone(),
+                    column: wanted.name.to_owned(),
+                    found: found.to_string(),
+                    lacking: if is_feature { "none of its categories" } else { "fewer than two of its classes" },
+                    remedy: if is_feature { as_categories } else { as_classes },
+                });
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Readers of the values of a row, and the rows that are made with them.
 
 use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::record::{Cell, FeatureReader, Label, RawValue, TargetReader};
+use reticent_core::record::{Cell, ColumnValues, FeatureReader, Label, RawValue, TargetReader};
 use reticent_core::schema::Schema;
 
 use super::{Need, RawRow, Row};
@@ -22,6 +22,15 @@ impl RowReaders {
             Need::FeaturesAndTargetOfPublicRows => (Some(schema.target_reader()), None),
         };
         Self { features, target, keys }
+    }
+
+    /// Whether a column of such values can hold what the schema lists for a slot: one category at least, or two classes.
+    pub(super) fn can_be_found(&self, slot: usize, values: ColumnValues) -> bool {
+        if let Some(feature) = self.features.get(slot) {
+            return feature.categories_among(values).is_none_or(|found| found >= 1);
+        }
+        let target = self.target.as_ref().filter(|_| slot == self.features.len());
+        target.and_then(|target| target.classes_among(values)).is_none_or(|found| found >= 2)
     }
 
     /// The label by the target alone.
