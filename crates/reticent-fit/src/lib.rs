@@ -31,3 +31,4 @@ pub mod raw_columns;
 mod released_marginals;
 mod row_number;
 mod softmax;
+pub mod usable_rows;

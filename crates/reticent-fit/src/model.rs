@@ -64,6 +64,9 @@ pub struct Model {
     /// The public rows that the model was fitted to, where it was fitted without privacy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_data: Option<PublicData>,
+    /// What released figures say against the model, where they do ([`crate::usable_rows`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
     /// What the model reveals and why. `None` marks a model that was fitted without privacy, to public data.
     pub certificate: Option<Certificate>,
 }
@@ -203,8 +206,15 @@ impl Model {
             outputs,
             schema: schema.clone(),
             public_data: None,
+            remark: None,
             certificate,
         }
+    }
+
+    /// Writes down what released figures say against the model.
+    #[must_use]
+    pub fn remarked(self, remark: Option<String>) -> Self {
+        Self { remark, ..self }
     }
 
     /// Writes down which public rows the model was fitted to.
@@ -310,6 +320,8 @@ impl Model {
             schema: Schema,
             #[serde(default)]
             public_data: Option<PublicData>,
+            #[serde(default)]
+            remark: Option<String>,
             certificate: Option<Certificate>,
         }
         // Format and version first: another version may have other fields.
@@ -322,7 +334,8 @@ impl Model {
         if version != u64::from(MODEL_VERSION) {
             return Err(ModelError::Version(version));
         }
-        let Document { task, classes, outputs, schema, public_data, certificate } = serde_json::from_value(value)?;
+        let Document { task, classes, outputs, schema, public_data, remark, certificate } =
+            serde_json::from_value(value)?;
         let contradiction = |what: &str| Err(ModelError::Inconsistent(what.to_owned()));
         if task != Task::of(&schema) || classes != class_names(&schema) {
             return contradiction("its classes are not those of its schema");
@@ -354,7 +367,7 @@ impl Model {
             return contradiction(what);
         }
         let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);
-        Ok(Self { format, version, task, classes, outputs, schema, public_data, certificate })
+        Ok(Self { format, version, task, classes, outputs, schema, public_data, remark, certificate })
     }
 
     /// SHA-256 of the model file's text.

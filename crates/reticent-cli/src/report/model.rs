@@ -55,6 +55,11 @@ pub(crate) fn not_private(model: &Model) -> String {
     text
 }
 
+/// What released figures say against a model, where they do.
+pub(crate) fn remark(model: &Model) -> String {
+    model.remark.as_ref().map_or_else(String::new, |remark| format!("Remark: {}\n", printable(remark)))
+}
+
 /// What a model says, and what it reveals.
 pub(crate) fn model(model: &Model) -> String {
     let mut text = String::new();
@@ -90,6 +95,9 @@ pub(crate) fn model(model: &Model) -> String {
             }
             line!(text, "");
         }
+    }
+    if model.remark.is_some() {
+        line!(text, "{}", remark(model));
     }
     for output in &model.outputs {
         let classes = printable(&model.classes.join(" / "));

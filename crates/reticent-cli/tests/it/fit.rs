@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{FIT, Folder, SCHEMA, Table, gzip, is_close, json, keys, number, xz, zstd};
+use crate::support::{DOSE, FIT, Folder, SCHEMA, Table, gzip, is_close, json, keys, number, xz, zstd};
 
 #[test]
 fn stdout_tells_claim_model_and_account() {
@@ -28,7 +28,7 @@ fn stdout_tells_claim_model_and_account() {
 fn json_tells_the_same() {
     let folder = Folder::with_table();
     let result = json(&folder.succeed(&format!("{FIT} --json")));
-    assert_eq!(keys(&result), ["model", "certificate", "ledger"]);
+    assert_eq!(keys(&result), ["model", "certificate", "remark", "ledger"]);
     assert_eq!(result["model"], "model.json");
     assert_eq!(result["certificate"], folder.json("model.json")["certificate"]);
     assert_eq!(keys(&result["ledger"]), ["path", "delta", "budget", "relations"]);
@@ -41,6 +41,36 @@ fn json_tells_the_same() {
     // What is claimed is what was asked: not more, and hardly less.
     let epsilon = number(&relation["spent"]["epsilon"]);
     assert!(epsilon <= 1.0 + 1e-9 && epsilon > 0.999, "{epsilon}");
+}
+
+/// What no refusal may tell, counts do that the fit releases anyway.
+#[test]
+fn a_table_without_a_usable_target_is_remarked() {
+    let folder = Folder::with_table();
+    folder.write("schema.toml", SCHEMA.replace(r#"["no", "yes"]"#, r#"["No", "Yes"]"#));
+    let remark = |text: &str| text.lines().find(|line| line.starts_with("Remark: ")).map(str::to_owned);
+    let told = remark(&folder.succeed(FIT)).expect("no label is usable");
+    for part in ["show no rows with a usable target", "compare the values of its column `outcome` with `classes`"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert_eq!(remark(&folder.succeed("show model.json")), Some(told));
+    // Numbers with decimal commas.
+    let comma = Table::usual().with(|_, row| row[DOSE] = format!("\"{},5\"", row[DOSE].replace('.', "")));
+    folder.write("table.csv", comma.csv());
+    let number = SCHEMA.replace("dose = { bounds = [0, 5000] }\n", "");
+    let number = number.replace("\"outcome\"\nclasses = [\"no\", \"yes\"]", "\"dose\"\nbounds = [0, 5000]");
+    folder.write("schema.toml", number);
+    for method in ["noisy-gd", "gram"] {
+        folder.remove("table.csv.ledger");
+        let told = remark(&folder.succeed(&format!("{FIT} --method {method}"))).expect("no number is usable");
+        assert!(told.contains("the numbers of its column `dose` are written: 12.5, not 12,5"), "{told}");
+    }
+    let fitted = json(&folder.succeed(&format!("{FIT} --json")));
+    assert!(fitted["remark"].as_str().is_some_and(|remark| remark.contains("usable target")), "{fitted}");
+    // There is none about the usual table.
+    let usual = Folder::with_table();
+    assert_eq!(remark(&usual.succeed(FIT)), None);
+    assert!(usual.json("model.json").get("remark").is_none());
 }
 
 /// Spending is never untracked: the ledger beside the data file adds up.

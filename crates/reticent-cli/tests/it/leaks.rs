@@ -6,7 +6,7 @@
 use reticent_fit::method;
 use serde_json::Value;
 
-use crate::support::{AGE, CANARY, DOSE, Folder, OUTCOME, Table, WARD, json};
+use crate::support::{AGE, CANARY, DOSE, Folder, OUTCOME, Table, WARD, json, without_remark};
 
 /// Tables of one schema that have nothing in common but their header.
 fn tables() -> Vec<(&'static str, Vec<u8>)> {
@@ -45,7 +45,7 @@ fn told(schema: &str, table: &[u8], lines: &[&str], mask: fn(&str) -> String) ->
     for line in lines {
         let outcome = folder.run(line);
         codes = codes * 100 + outcome.code;
-        stdout.push_str(&mask(&folder.masked(&outcome.stdout)));
+        stdout.push_str(&mask(&without_remark(&folder.masked(&outcome.stdout))));
         stderr.push_str(&folder.masked(&outcome.stderr));
     }
     let files = folder
@@ -72,6 +72,7 @@ fn structure(mut document: Value) -> Value {
         ["coefficient", "intercept", "range", "standard_error", "id", "seal", "time", "made", "set_at"];
     match &mut document {
         Value::Object(fields) => {
+            fields.remove("remark");
             for (name, value) in fields.iter_mut() {
                 *value = if DRAWN.contains(&name.as_str()) { "drawn".into() } else { structure(value.take()) };
             }

@@ -298,6 +298,11 @@ pub(crate) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
+/// Without what a fit says where its released counts show no rows: that is computed from releases, as coefficients are.
+pub(crate) fn without_remark(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("Remark: the released counts")).collect()
+}
+
 /// Keys of a JSON object, in their order.
 pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap_or_else(|| panic!("{value} is no object")).keys().map(String::as_str).collect()
