@@ -4,6 +4,8 @@
 //! value is looked at, because a bound or a category taken from private rows would be an output that nobody paid for.
 //! Of a file that its owner declares public the values are read, and the draft is complete.
 
+mod foreign_numbers;
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,6 +15,7 @@ use reticent_core::schema::{
     BOUND_MAX, MISSING_DEFAULT, OTHER, has_span, number_spelling, toml_key, toml_list, toml_string,
 };
 
+use self::foreign_numbers::ForeignNumbers;
 use crate::source::{
     ColumnNames, CsvTable, NamedIn, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable,
     ValueClass, WantedColumn, is_number,
@@ -159,6 +162,11 @@ struct Summary {
     high: f64,
     /// The different values; none when they are too many, or too long to be words.
     words: Option<BTreeSet<String>>,
+    /// How many values are numbers, and how many are not.
+    numbers: u64,
+    others: u64,
+    /// Those of the others that a person would read as numbers.
+    foreign: ForeignNumbers,
 }
 
 impl Default for Summary {
@@ -169,6 +177,9 @@ impl Default for Summary {
             low: f64::INFINITY,
             high: f64::NEG_INFINITY,
             words: Some(BTreeSet::new()),
+            numbers: 0,
+            others: 0,
+            foreign: ForeignNumbers::default(),
         }
     }
 }
@@ -198,6 +209,8 @@ impl Summary {
                     Ok(number) if !is_code => self.observe_number(number),
                     Ok(_) | Err(_) => {
                         self.is_number = false;
+                        self.others += 1;
+                        self.foreign.observe(text);
                         self.observe_word(text);
                     }
                 }
@@ -208,6 +221,7 @@ impl Summary {
     fn observe_number(&mut self, number: f64) {
         // Infinity is a value beyond any bound, NaN is no value.
         if number.is_finite() {
+            self.numbers += 1;
             self.is_whole &= number.fract().abs() <= 0.0;
             self.low = self.low.min(number);
             self.high = self.high.max(number);
@@ -226,6 +240,11 @@ impl Summary {
                 self.words = None;
             }
         }
+    }
+
+    /// What to say where nearly all values look like numbers, and are not read as such.
+    fn foreign_hint(&self) -> Option<&'static str> {
+        self.foreign.hint(self.numbers, self.others)
     }
 
     fn has_values(&self) -> bool {
@@ -281,8 +300,8 @@ impl Draft {
         let known = place.map_or(&Known::Name, |place| &self.columns[place]);
         match known {
             Known::IsBoolean => text.push_str("classes = [false, true]\n"),
-            Known::Values(summary) => match summary_of_target(summary) {
-                Ok(declaration) => line(text, format_args!("{declaration}")),
+            Known::Values(summary) => match declaration_of_target(summary) {
+                Ok(Declaration { keys, comment }) => line(text, format_args!("{keys}{}", behind(comment))),
                 Err(reason) => {
                     line(text, format_args!("# The column {reason}."));
                     text.push_str(TARGET_TO_FILL_IN);
@@ -330,29 +349,44 @@ fn write_feature(text: &mut String, key: &str, known: &Known) {
         Known::IsBoolean => line(text, format_args!("{key} = {{ categories = [false, true] }}")),
         Known::CannotBeUsed(reason) => line(text, format_args!("# {key} {reason}")),
         Known::Values(summary) => match declaration_of_feature(summary, key) {
-            Ok(declaration) => line(text, format_args!("{key} = {{ {declaration} }}")),
+            Ok(Declaration { keys, comment }) => line(text, format_args!("{key} = {{ {keys} }}{}", behind(comment))),
             Err(reason) => line(text, format_args!("# {key} {reason}")),
         },
     }
 }
 
-fn declaration_of_feature(summary: &Summary, key: &str) -> Result<String, &'static str> {
+/// What a schema says of a column.
+struct Declaration {
+    keys: String,
+    /// What the person should know of it.
+    comment: Option<&'static str>,
+}
+
+/// A comment behind a declaration.
+fn behind(comment: Option<&'static str>) -> String {
+    comment.map_or_else(String::new, |comment| format!("  # it {comment}"))
+}
+
+fn declaration_of_feature(summary: &Summary, key: &str) -> Result<Declaration, &'static str> {
     if !summary.has_values() {
         return Err("has no values");
     }
     if summary.is_number {
         let (low, high) = friendly_bounds(summary).ok_or("has one value only, which tells nothing")?;
-        return Ok(format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high)));
+        let keys = format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high));
+        return Ok(Declaration { keys, comment: None });
     }
-    let words = summary.words.as_ref().ok_or(TOO_MANY_WORDS)?;
+    let comment = summary.foreign_hint();
+    let words = summary.words.as_ref().ok_or(comment.unwrap_or(TOO_MANY_WORDS))?;
     let listed: Vec<String> = words.iter().filter(|word| *word != OTHER).map(|word| toml_string(word)).collect();
     if listed.is_empty() {
         return Err("has no value that a category can be made of");
     }
-    Ok(format!("categories = {}", toml_list(&listed, key.len() + " = { categories = ".len())))
+    let keys = format!("categories = {}", toml_list(&listed, key.len() + " = { categories = ".len()));
+    Ok(Declaration { keys, comment })
 }
 
-fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
+fn declaration_of_target(summary: &Summary) -> Result<Declaration, &'static str> {
     if !summary.has_values() {
         return Err("has no values");
     }
@@ -360,9 +394,11 @@ fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
     let is_quantity = !summary.is_whole || words.is_none_or(|words| words.len() > NUMERIC_CLASSES_MAX);
     if summary.is_number && is_quantity {
         let (low, high) = friendly_bounds(summary).ok_or("has one value only")?;
-        return Ok(format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high)));
+        let keys = format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high));
+        return Ok(Declaration { keys, comment: None });
     }
-    let words = words.ok_or("has more than 50 different values")?;
+    let comment = summary.foreign_hint();
+    let words = words.ok_or(comment.unwrap_or("has more than 50 different values"))?;
     if words.len() < 2 {
         return Err("has one value only");
     }
@@ -373,7 +409,7 @@ fn summary_of_target(summary: &Summary) -> Result<String, &'static str> {
     }
     let quote = |word: &&String| if summary.is_number { (*word).clone() } else { toml_string(word) };
     let written: Vec<String> = classes.iter().map(quote).collect();
-    Ok(format!("classes = {}", toml_list(&written, "classes = ".len())))
+    Ok(Declaration { keys: format!("classes = {}", toml_list(&written, "classes = ".len())), comment })
 }
 
 /// The bounds of the values, rounded outward to two figures of their span; none when there is no span that a schema takes.

@@ -116,6 +116,27 @@ fn a_public_draft_is_a_schema_of_the_file() {
     assert_eq!(classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>(), ["<=50K", ">50K"]);
 }
 
+/// They would be drafted as words, or as too many of them.
+#[test]
+fn numbers_in_a_foreign_spelling_are_named() {
+    let files = Files::new();
+    let row = |row: u32| format!("\"{row},5\";{}.{:03},00;{row} kg;{},5;{row},25\n", row % 7, row % 1000, row % 3);
+    let rows: String = (0..200).map(row).collect();
+    let options = DraftOptions { delimiter: Some(b';'), ..public("y") };
+    let text = draft(&files.text(&format!("size;price;weight;grade;y\n{rows}")), &options);
+    let comma = "has values that look like numbers with a decimal comma";
+    for hint in [
+        format!("# size {comma}"),
+        format!("# price {comma}"),
+        "# weight has values that look like numbers with something beside them".to_owned(),
+        format!("grade = {{ categories = [\"0,5\", \"1,5\", \"2,5\"] }}  # it {comma}"),
+        format!("column = \"y\"\n# The column {comma}"),
+    ] {
+        assert!(text.contains(&hint), "{hint}\n{text}");
+    }
+    assert!(!text.contains("hash_buckets"), "{text}");
+}
+
 #[test]
 fn bounds_are_rounded_outward() {
     let files = Files::new();
