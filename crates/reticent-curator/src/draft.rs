@@ -6,7 +6,7 @@
 
 mod foreign_numbers;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -59,6 +59,9 @@ const WORDS_MAX: usize = 50;
 const NUMERIC_CLASSES_MAX: usize = 10;
 /// A longer word is free text and no category.
 const WORD_BYTES_MAX: usize = 200;
+
+/// So many whole numbers are looked at for two equal ones.
+const IDS_WATCHED: usize = 10_000;
 
 struct Draft {
     names: Vec<String>,
@@ -162,6 +165,9 @@ struct Summary {
     high: f64,
     /// The different values; none when they are too many, or too long to be words.
     words: Option<BTreeSet<String>>,
+    /// Whether a number came twice, and the bits of those that came so far: the first [`IDS_WATCHED`] of a column of whole numbers.
+    has_equals: bool,
+    seen: HashSet<u64>,
     /// How many values are numbers, and how many are not.
     numbers: u64,
     others: u64,
@@ -177,6 +183,8 @@ impl Default for Summary {
             low: f64::INFINITY,
             high: f64::NEG_INFINITY,
             words: Some(BTreeSet::new()),
+            has_equals: false,
+            seen: HashSet::new(),
             numbers: 0,
             others: 0,
             foreign: ForeignNumbers::default(),
@@ -223,6 +231,12 @@ impl Summary {
         if number.is_finite() {
             self.numbers += 1;
             self.is_whole &= number.fract().abs() <= 0.0;
+            if self.is_whole && !self.has_equals && self.seen.len() < IDS_WATCHED {
+                self.has_equals = !self.seen.insert((number + 0.0).to_bits());
+            }
+            if !self.is_whole || self.has_equals {
+                self.seen = HashSet::new();
+            }
             self.low = self.low.min(number);
             self.high = self.high.max(number);
             if self.words.is_some() {
@@ -245,6 +259,19 @@ impl Summary {
     /// What to say where nearly all values look like numbers, and are not read as such.
     fn foreign_hint(&self) -> Option<&'static str> {
         self.foreign.hint(self.numbers, self.others)
+    }
+
+    /// Whether these are many whole numbers, no two of which are equal.
+    fn are_perhaps_ids(&self) -> bool {
+        self.is_number && self.is_whole && !self.has_equals && self.words.is_none()
+    }
+
+    /// Bounds as a schema writes them, or why there are none.
+    fn bounds(&self) -> Result<String, &'static str> {
+        let has_several = self.words.as_ref().is_none_or(|words| words.len() > 1);
+        let reason = if has_several { TOO_CLOSE } else { "has one value only, which tells nothing" };
+        let (low, high) = friendly_bounds(self).ok_or(reason)?;
+        Ok(format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high)))
     }
 
     fn has_values(&self) -> bool {
@@ -372,9 +399,8 @@ fn declaration_of_feature(summary: &Summary, key: &str) -> Result<Declaration, &
         return Err("has no values");
     }
     if summary.is_number {
-        let (low, high) = friendly_bounds(summary).ok_or("has one value only, which tells nothing")?;
-        let keys = format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high));
-        return Ok(Declaration { keys, comment: None });
+        let comment = summary.are_perhaps_ids().then_some(PERHAPS_IDS);
+        return Ok(Declaration { keys: summary.bounds()?, comment });
     }
     let comment = summary.foreign_hint();
     let words = summary.words.as_ref().ok_or(comment.unwrap_or(TOO_MANY_WORDS))?;
@@ -393,9 +419,7 @@ fn declaration_of_target(summary: &Summary) -> Result<Declaration, &'static str>
     let words = summary.words.as_ref();
     let is_quantity = !summary.is_whole || words.is_none_or(|words| words.len() > NUMERIC_CLASSES_MAX);
     if summary.is_number && is_quantity {
-        let (low, high) = friendly_bounds(summary).ok_or("has one value only")?;
-        let keys = format!("bounds = [{}, {}]", number_spelling(low), number_spelling(high));
-        return Ok(Declaration { keys, comment: None });
+        return Ok(Declaration { keys: summary.bounds()?, comment: None });
     }
     let comment = summary.foreign_hint();
     let words = words.ok_or(comment.unwrap_or("has more than 50 different values"))?;
@@ -484,6 +508,12 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 const TOO_MANY_WORDS: &str = "has more than 50 different words, or long ones: list the frequent ones as categories, or write hash_buckets = 1024, to use it";
+
+const TOO_CLOSE: &str = "has numbers that are too large, or too close together, for bounds, as ids may have: to use what they tell, \
+                         write it in another column";
+
+const PERHAPS_IDS: &str =
+    "has whole numbers of which no two are equal: delete this line if they are row numbers or ids";
 
 /// Enough for the first line of most tables; a longer one is judged by its beginning.
 const FIRST_LINE_MAX: usize = 64 * 1024;

@@ -111,9 +111,27 @@ fn a_public_draft_is_a_schema_of_the_file() {
     let numbered: String =
         (0..40).map(|row| format!("{},{},{}\n", 9_007_199_254_740_990u64 + 2 * row, row, row % 2)).collect();
     let text = draft(&files.text(&format!("id,age,class\n{numbered}")), &public("class"));
-    assert!(text.contains("# id has one value only") && checked(&text).features().len() == 1, "{text}");
+    assert!(
+        text.contains("# id has numbers that are too large, or too close together")
+            && checked(&text).features().len() == 1,
+        "{text}"
+    );
     let TargetKind::Classes(classes) = &schema.target().kind else { panic!("{text}") };
     assert_eq!(classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>(), ["<=50K", ">50K"]);
+}
+
+#[test]
+fn whole_numbers_that_never_repeat_may_be_ids() {
+    let files = Files::new();
+    let hint = "# it has whole numbers of which no two are equal: delete this line if they are row numbers or ids";
+    let rows: String = (0..500u32).map(|row| format!("{},{},{}.5,{}\n", 1000 + row, row % 60, row, row % 2)).collect();
+    let text = draft(&files.text(&format!("id,age,dose,class\n{rows}")), &public("class"));
+    assert!(text.contains(&format!("\nid = {{ bounds = [1000, 1500] }}  {hint}\n")), "{text}");
+    assert_eq!((text.matches(hint).count(), checked(&text).features().len()), (1, 3), "{text}");
+    // Above 2^53 not all of them have a float of their own.
+    let rows: String = (1..=500u64).map(|row| format!("{},{}\n", (1u64 << 53) + row, row % 2)).collect();
+    let text = draft(&files.text(&format!("id,class\n{rows}")), &public("class"));
+    assert!(text.contains("# id has numbers that are too large") && !text.contains("one value"), "{text}");
 }
 
 /// They would be drafted as words, or as too many of them.
