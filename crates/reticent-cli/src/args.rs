@@ -590,7 +590,7 @@ pub(crate) struct WalrMeasureArguments {
     /// Failure probability
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Delta,
-    /// The one ledger of these labels, for all their versions and all who ask; `ledger init` makes one
+    /// The one ledger of these labels, for all their versions and all who ask; `ledger init --promise UNIT:label` makes one
     #[arg(long, value_name = "LEDGER")]
     pub(crate) ledger: PathBuf,
     /// Where the answer goes

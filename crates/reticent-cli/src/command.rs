@@ -84,7 +84,7 @@ fn read_with_ledger(
     storage: &Storage,
 ) -> Result<(StoredRows, LedgerFile), Failure> {
     let source = open_private(data, schema)?;
-    let named = place.open_named()?;
+    let named = place.open_named(&schema.relation())?;
     let rows = StoredRows::read(source, schema, storage)?;
     Ok((rows, place.or_beside(named, schema.relation())?))
 }

@@ -39,9 +39,9 @@ impl LedgerPlace {
     }
 
     /// Opens a ledger that was named: it may be missing, which is told before a row is read.
-    pub(super) fn open_named(&self) -> Result<Option<LedgerFile>, Failure> {
+    pub(super) fn open_named(&self, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
         match self {
-            Self::Named(path) => Ok(Some(LedgerFile::open(path)?)),
+            Self::Named(path) => Ok(Some(open_for(path, relation)?)),
             Self::Beside(_) => Ok(None),
         }
     }
@@ -63,6 +63,27 @@ impl LedgerPlace {
     }
 }
 
+/// Opens a ledger that was named. Where there is none, the message has the promise that the one to be made needs: it cannot be changed.
+pub(super) fn open_for(path: &Path, relation: &Relation) -> Result<LedgerFile, Failure> {
+    LedgerFile::open(path).map_err(|error| {
+        if let LedgerFileError::Missing { .. } = error {
+            let promise = in_shell(&relation.to_string());
+            return Failure::InputOutput(format!(
+                "{0}: there is no such ledger; check the name, or make one that promises what the schema protects: `reticent ledger \
+                 init {0} --epsilon EPSILON --delta DELTA --promise {promise}`, with the most that may ever be spent",
+                path.display()
+            ));
+        }
+        error.into()
+    })
+}
+
+/// A word as a shell takes it.
+fn in_shell(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, ':' | '-' | '_');
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// A link to a table shares the ledger of the table itself. None beside a pipe, a device, or a file without a name.
 pub(super) fn ledger_beside(file: &Path) -> Option<PathBuf> {
     let itself = if file.is_symlink() { file.canonicalize() } else { Ok(file.to_owned()) };
@@ -73,4 +94,17 @@ pub(super) fn ledger_beside(file: &Path) -> Option<PathBuf> {
     let mut name = itself.unwrap_or_else(|_| file.to_owned()).into_os_string();
     name.push(".ledger");
     Some(PathBuf::from(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_shell;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+        assert_eq!(
+            ["row:label", "user<=4:label", "it's<=2:label"].map(in_shell),
+            ["row:label", "'user<=4:label'", r"'it'\''s<=2:label'"]
+        );
+    }
 }

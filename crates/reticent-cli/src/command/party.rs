@@ -148,8 +148,8 @@ fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
     let question = Question::read(&request.ballot)?;
     let roster = read_roster(&request.parties)?;
     let prepared = prepare(request, &question, &roster)?;
-    let named = place.open_named()?;
     let relation = question.schema.relation();
+    let named = place.open_named(&relation)?;
     let votes = PartyVotes::read(&arguments.votes, &roster, &question.ballot, relation.unit.clone())?;
     let mut ledger = place.or_beside(named, relation)?;
     let data = data_name(&request.parties);

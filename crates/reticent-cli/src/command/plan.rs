@@ -1,7 +1,7 @@
 //! `reticent plan`: what a fit would ask and pay, from public values alone.
 
+use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
-use reticent_curator::ledger_file::LedgerFile;
 use reticent_fit::method::{self, Chosen};
 use reticent_fit::model::Model;
 use reticent_fit::plan::{PlanError, PrivacyClaim};
@@ -9,7 +9,7 @@ use reticent_fit::prepared_fit::PreparedFit;
 use serde_json::json;
 
 use super::storage::Storage;
-use super::{fit_public, read_model, read_schema};
+use super::{fit_public, ledger_place, read_model, read_schema};
 use crate::args::{FitRequest, PlanArguments};
 use crate::failure::Failure;
 use crate::{files, report};
@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
     let plan = prepared.plan();
     Storage::checked(&arguments.storage, &schema, plan.releases.iter().map(|release| &release.shape))?;
     let account = match &arguments.ledger {
-        Some(path) => Some(reticent_core::ledger::LedgerStore::account(&LedgerFile::open(path)?)?),
+        Some(path) => Some(ledger_place::open_for(path, &schema.relation())?.account()?),
         None => None,
     };
     let answer = account.map(|account| {

@@ -246,7 +246,7 @@ fn a_relation_is_spelled_unit_and_adjacency() {
 #[test]
 fn a_ledger_that_was_named_must_be_there() {
     let folder = Folder::with_table();
-    assert_snapshot!(folder.refuse(5, &FIT.replace("--out", "--ledger l.ledger --out")), @"error: [folder]/l.ledger: there is no such ledger; make one with `reticent ledger init`, or check the name");
+    assert_snapshot!(folder.refuse(5, &FIT.replace("--out", "--ledger l.ledger --out")), @"error: l.ledger: there is no such ledger; check the name, or make one that promises what the schema protects: `reticent ledger init l.ledger --epsilon EPSILON --delta DELTA --promise row:add-remove`, with the most that may ever be spent");
     assert_snapshot!(folder.refuse(5, &FIT.replace("--out", "--ledger no/l.ledger --out")), @"error: [folder]/no/l.ledger: the folder [folder]/no does not exist; make it first, or check the name");
 }
 

@@ -88,6 +88,24 @@ fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     assert!(folder.succeed(&evaluate.replace(" --json", "")).contains("NOT protected"));
 }
 
+/// `docs/reference/walr-files.md` has the whole flow, to be copied.
+#[test]
+fn the_commands_of_the_page_run_as_they_are_written() {
+    let page = include_str!("../../../../docs/reference/walr-files.md");
+    let (_, section) = page.split_once("## From weights to figures").expect("the section");
+    let (section, _) = section.split_once("\n## ").expect("another follows");
+    let commands = section.replace("\\\n", " ");
+    let commands: Vec<&str> = commands.lines().filter_map(|line| line.trim().strip_prefix("reticent ")).collect();
+    assert_eq!(commands.len(), 7);
+    let folder = folder();
+    folder.remove("labels.ledger");
+    folder.write("labels.toml", LABELS_SCHEMA.replace("rows_max = 2", "rows_max = 4"));
+    for command in commands {
+        folder.succeed(&command.replace('\'', ""));
+    }
+    assert_eq!(folder.ledger("labels.ledger")["entries"].as_array().map(Vec::len), Some(2));
+}
+
 /// Bounds that the label holder chose much too wide cost little, and the command says what was read.
 #[test]
 fn numbers_are_read_where_they_lie() {
@@ -206,7 +224,11 @@ fn what_is_refused_is_refused_by_name_and_costs_nothing() {
         (4, MEASURE.replace("--epsilon 6", "--epsilon 11"), "the ledger refuses"),
         (2, MEASURE.replace("--id event", "--id clicked"), "is the target"),
         (3, MEASURE.replace("--id event", "--id evnt"), "no column \"evnt\""),
-        (5, MEASURE.replace("--ledger labels.ledger", "--ledger absent.ledger"), "no such ledger"),
+        (
+            5,
+            MEASURE.replace("--ledger labels.ledger", "--ledger absent.ledger"),
+            "init absent.ledger --epsilon EPSILON --delta DELTA --promise 'user<=2:label'`",
+        ),
         (2, MEASURE.replace("--out release.json", "--out labels.ledger"), "would replace"),
         (2, format!("{MEASURE} --unmatched perhaps"), "cannot be the label of unmatched ids"),
         (

@@ -4,10 +4,9 @@ use reticent_core::label_query::LabelRelease;
 use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::TargetKind;
 use reticent_curator::label_measure::{self, LabelTerms};
-use reticent_curator::ledger_file::LedgerFile;
 use serde_json::json;
 
-use super::super::{data_name, read_schema};
+use super::super::{data_name, ledger_place, read_schema};
 use super::{privacy_json, privacy_text, read_weights};
 use crate::args::WalrMeasureArguments;
 use crate::failure::Failure;
@@ -23,7 +22,7 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("--id {}: this column is the target", arguments.id)));
     }
     let list = read_weights(&arguments.weights)?;
-    let mut ledger = LedgerFile::open(&arguments.ledger)?;
+    let mut ledger = ledger_place::open_for(&arguments.ledger, &schema.relation())?;
     let terms = LabelTerms {
         schema: &schema,
         id_column: &arguments.id,
