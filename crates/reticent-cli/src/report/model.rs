@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use reticent_core::schema::{Feature, FeatureKind};
 use reticent_core::units::Delta;
 use reticent_fit::certificate::Certificate;
-use reticent_fit::model::{Coefficient, Model, Task};
+use reticent_fit::model::{Coefficient, Model, Output, Task};
 
 use super::printable;
 
@@ -125,8 +126,25 @@ pub(crate) fn model(model: &Model) -> String {
             line!(text, "  {name:<width$} {:>14}{interval}{range}", number(*coefficient));
         }
     }
+    if has_intervals_of_categories(model) {
+        text.push_str(DIFFERENCES);
+    }
     text
 }
+
+/// Whether somebody could compare the coefficient of a category with 0.
+fn has_intervals_of_categories(model: &Model) -> bool {
+    let is_known = |output: &Output| output.coefficients.iter().any(|one| one.standard_error.is_some());
+    let is_category = |feature: &Feature| match feature.kind {
+        FeatureKind::Categorical { .. } | FeatureKind::Hashed { .. } => true,
+        FeatureKind::Numeric { .. } => false,
+    };
+    model.outputs.iter().any(is_known) && model.schema.features().iter().any(is_category)
+}
+
+const DIFFERENCES: &str = "Categories of a feature are known by their differences: what is added to all of them can be taken from the \
+                           intercept. Compare them with one another and not with 0: their intervals have that sum in them, and the \
+                           difference of two that many rows have is known far better.\n";
 
 /// Six decimals, or four digits and a power of ten where those would say little: a coefficient of a column in euros may be tiny.
 fn number(value: f64) -> String {

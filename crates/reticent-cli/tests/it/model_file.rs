@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::{FIT, Folder, MODEL, json, keys, number};
+use crate::support::{FIT, Folder, MODEL, SCHEMA, json, keys, number};
 
 const USES: [&str; 3] = [
     "show model.json",
@@ -40,6 +40,25 @@ fn a_model_is_shown_as_it_is_kept() {
     assert_eq!(json(&folder.succeed("show model.json --json")), json(MODEL));
     folder.write("model.json", MODEL.replace("\"version\": 3", "\"version\": 4"));
     assert!(folder.refuse(2, "show model.json --json").contains("version 4"));
+}
+
+/// Who compares a category with 0 concludes that none matters.
+#[test]
+fn intervals_of_categories_are_said_to_be_of_differences() {
+    let folder = Folder::with_table();
+    let number = SCHEMA.replace("age = { bounds = [0, 100] }\n", "");
+    let number = number.replace("\"outcome\"\nclasses = [\"no\", \"yes\"]", "\"age\"\nbounds = [0, 100]");
+    let shown = |schema: &str, method: &str| {
+        folder.write("schema.toml", schema);
+        folder.succeed(&format!("{FIT} --method {method}"));
+        folder.succeed("show model.json")
+    };
+    let said = "Categories of a feature are known by their differences";
+    assert!(shown(&number, "gram").contains(said));
+    assert!(!shown(&number, "noisy-gd").contains(said), "there are no intervals");
+    let plain = number.replace("ward = { categories = [\"north\", \"south\"] }\n", "");
+    let plain = shown(&plain, "gram");
+    assert!(plain.contains("95 % interval") && !plain.contains(said), "{plain}");
 }
 
 #[test]
