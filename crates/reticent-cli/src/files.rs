@@ -76,7 +76,13 @@ impl OutputFile {
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        let temporary = builder.tempfile_in(folder).map_err(failed)?;
+        if !folder.is_dir() {
+            let message =
+                format!("cannot write here: there is no folder {}; make it first, or mend the name", folder.display());
+            return Err(Failure::InputOutput(format!("{}: {message}", place.display())));
+        }
+        // The error itself names the temporary file, which nobody has asked for.
+        let temporary = builder.tempfile_in(folder).map_err(|error| failed(error.kind().into()))?;
         interrupt::begins(temporary.path());
         Ok(Self { place: place.to_owned(), temporary })
     }

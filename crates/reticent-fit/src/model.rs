@@ -126,6 +126,11 @@ pub enum ModelError {
     /// Not JSON, or a field is missing or of the wrong type.
     #[error("this is not a model file: {0}; a model file is written by `reticent fit --out`")]
     Syntax(#[from] serde_json::Error),
+    /// A schema, which belongs to another flag.
+    #[error(
+        "this looks like a schema, and is not a model file, which `reticent fit --out` writes; a schema is given with --schema"
+    )]
+    Schema,
     /// Another kind of document.
     #[error("this is not a model file: its format is {0:?}, not \"{MODEL_FORMAT}\"")]
     Format(String),
@@ -325,7 +330,9 @@ impl Model {
             certificate: Option<Certificate>,
         }
         // Format and version first: another version may have other fields.
-        let value: serde_json::Value = serde_json::from_str(text)?;
+        let parsed: Result<serde_json::Value, _> = serde_json::from_str(text);
+        let value =
+            parsed.map_err(|error| if looks_like_a_schema(text) { ModelError::Schema } else { error.into() })?;
         let format = value.get("format").and_then(serde_json::Value::as_str).unwrap_or_default();
         if format != MODEL_FORMAT {
             return Err(ModelError::Format(format.chars().take(40).collect()));
@@ -383,6 +390,11 @@ impl Model {
         text.push('\n');
         text
     }
+}
+
+/// Whether a text has a section that every schema has, as a line.
+fn looks_like_a_schema(text: &str) -> bool {
+    text.lines().any(|line| ["[privacy]", "[target]"].contains(&line.trim()))
 }
 
 /// Bytes that the file of a model with this schema may have, at most; standard errors, of which there are few, not counted.

@@ -68,6 +68,7 @@ fn what_is_no_model_is_refused() {
     assert_snapshot!(refused(&folder, "{}"), @r#"error: model.json: this is not a model file: its format is "", not "reticent-model""#);
     assert_snapshot!(refused(&folder, &MODEL[..MODEL.len() / 2]), @"error: model.json: this is not a model file: EOF while parsing a value at line 152 column 4; a model file is written by `reticent fit --out`");
     assert_snapshot!(refused(&folder, &MODEL.replace("reticent-model", "onnx")), @r#"error: model.json: this is not a model file: its format is "onnx", not "reticent-model""#);
+    assert_snapshot!(refused(&folder, SCHEMA), @"error: model.json: this looks like a schema, and is not a model file, which `reticent fit --out` writes; a schema is given with --schema");
     folder.remove("model.json");
     assert_snapshot!(folder.refuse(5, "show model.json"), @"error: model.json: reading the model: No such file or directory (os error 2)");
 }
