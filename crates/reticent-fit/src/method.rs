@@ -126,7 +126,10 @@ const GRAM_COLUMNS_MAX: usize = 1400;
 /// Signal `n mu`, over the root of the columns, from which on `gram` loses little beside a descent: `docs/methods/gram.md`.
 const GRAM_SIGNAL: f64 = 2000.0;
 
-/// Rows that stand for undeclared ones there: a descent loses little on a larger table, and `gram` much on a smaller one.
+/// Signal `n mu` below which `walr` predicts a number worse than a descent, whose noise is that of clipped residuals: `docs/methods/walr.md`.
+const WALR_SIGNAL: f64 = 300.0;
+
+/// Rows that stand for undeclared ones there: a descent loses little on a larger table, and the others much on a smaller one.
 const FEW_ROWS: f64 = 3600.0;
 
 /// The method that public figures choose, and why: adjacency, target, declared rows, columns and mu.
@@ -153,7 +156,9 @@ fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), 
         )),
         Adjacency::Label => {
             let products = rows.unwrap_or(0.0) * (columns * columns) as f64;
-            if products <= WALR_PRODUCTS_MAX && walr::coefficients(schema) <= walr::COEFFICIENTS_QUICK {
+            if is_number && rows.unwrap_or(FEW_ROWS) * claim.mu < WALR_SIGNAL {
+                choose(&noisy_gd::NoisyGd, "only labels are protected, the target is a number, and noise would hide much of what walr asks")
+            } else if products <= WALR_PRODUCTS_MAX && walr::coefficients(schema) <= walr::COEFFICIENTS_QUICK {
                 choose(&walr::Walr, "only labels are protected: one noisy sum of labels tells all that the fit needs")
             } else if is_number && columns <= GRAM_COLUMNS_MAX {
                 choose(&gram::Gram, "only labels are protected, and walr would take too long")
@@ -276,12 +281,16 @@ mod tests {
         }
     }
 
-    /// With labels alone private, what is chosen for a target and so many categories of one feature.
+    /// With labels alone private, what is chosen for a target and so many categories of one feature at epsilon 1.
     fn chosen(target: &str, categories: usize) -> &'static str {
+        chosen_for_rows("", target, categories)
+    }
+
+    fn chosen_for_rows(rows: &str, target: &str, categories: usize) -> &'static str {
         let names: Vec<String> = (0..categories).map(|name| format!("\"{name}\"")).collect();
         let schema = Schema::from_text(&format!(
-            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n{target}\n[features]\nk = {{ categories = \
-             [{}] }}\n",
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n{rows}\n[target]\ncolumn = \"y\"\n{target}\n[features]\n\
+             k = {{ categories = [{}] }}\n",
             names.join(", ")
         ))
         .expect("legal");
@@ -303,6 +312,12 @@ mod tests {
         assert_eq!(chosen(ten, 30), walr::NAME);
         assert_eq!(chosen(ten, 100), noisy_gd::NAME);
         assert_eq!(chosen("bounds = [0, 1]", 600), gram::NAME);
+        // At epsilon 1 mu is .2367: n mu of 300 takes 1,268 rows.
+        assert_eq!(chosen("bounds = [0, 1]", 30), walr::NAME);
+        for (rows, expected) in [("rows = 1200", noisy_gd::NAME), ("rows = 1300", walr::NAME)] {
+            assert_eq!(chosen_for_rows(rows, "bounds = [0, 1]", 30), expected);
+            assert_eq!(chosen_for_rows(rows, two, 30), walr::NAME);
+        }
     }
 
     #[test]
