@@ -23,9 +23,6 @@ mod format;
 mod journal;
 mod reading;
 mod seal;
-#[cfg(test)]
-mod tests;
-
 use draft::{refuse_existing, refuse_illegal_promise, refuse_stray_journal, write_draft};
 pub use error::LedgerFileError;
 use format::{APPLICATION_ID, insert_answer, insert_budget, insert_entry, read_pragma, refuse_header};
@@ -356,3 +353,6 @@ fn stored(error: LedgerFileError) -> LedgerError {
 
 /// How long to wait for other processes: a charge takes milliseconds, so this is a queue of hundreds.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;

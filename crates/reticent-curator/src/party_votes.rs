@@ -29,9 +29,6 @@ use crate::running_sum::merged;
 
 mod ballot;
 mod roster;
-#[cfg(test)]
-mod tests;
-
 pub use ballot::{Ballot, VoteForm};
 pub use roster::{Roster, RosterError, is_party_name};
 
@@ -281,3 +278,6 @@ impl Engine for PartyVotes {
 fn lattice(weights: &[f64], steps: u32) -> Vec<i64> {
     weights.iter().map(|weight| (weight * f64::from(steps)).round() as i64).collect()
 }
+
+#[cfg(test)]
+mod tests;
