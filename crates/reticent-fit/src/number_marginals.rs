@@ -35,7 +35,7 @@ const WEAK_SIGNAL: f64 = 60.0;
 
 /// Parts on top for the marginals, and for each mean of the target, where rows are not declared: there may be far fewer than are expected, and
 /// the more signal is expected the less it costs to be ready for that. Half of them at the signal `n mu` that is last.
-const UNSURE_PARTS: (f64, f64) = (40.0, 10.0);
+const UNSURE_PARTS: (f64, f64) = (24.0, 6.0);
 const UNSURE_SIGNAL: f64 = 2000.0;
 
 /// Numbers are read in a range that seems to hold nearly all rows, and well within their bounds: rows far out decide a slope, and one that
@@ -149,12 +149,7 @@ impl NumberMarginals {
         Ok(if self.window == TargetWindow::BOUNDS { over_bounds } else { in_window })
     }
 
-    /// The mean of the target as a window has it, with the error of its sum `t` and of the number of rows `n`, both with noise:
-    /// ```text
-    ///   m = t n / (n² + e_n²),   deviation: ((e_t² + e_n² m²) / (n² - e_n²))^(1/2),   n² - e_n² at least (n/10)²
-    /// ```
-    /// Where the number of rows hardly stands out of its noise a quotient may be anything. This is then drawn to the middle, and its error is
-    /// so large that it tells nothing.
+    /// The mean of the target as a window has it, with the error of its sum and of the number of rows.
     fn mean_in(
         &self,
         releases: &mut Releases<'_, '_>,
@@ -162,10 +157,7 @@ impl NumberMarginals {
         window: TargetWindow,
     ) -> Result<TargetMean, FitError> {
         let sum = releases.sum(place, &self.encoding, PassWeights::of_target(window))?;
-        let (square, noise) = (self.usable.powi(2), self.noise.powi(2));
-        let value = (sum.values()[0] * self.usable / (square + noise)).clamp(-1.0, 1.0);
-        let known = (square - noise).max(square / 100.0).sqrt();
-        let deviation = sum.noise_standard_deviation.hypot(self.noise * value) / known;
+        let (value, deviation) = quotient([sum.values()[0], sum.noise_standard_deviation], [self.usable, self.noise]);
         Ok(TargetMean { value, deviation, centre_deviation: self.scaled.centre_noise })
     }
 
@@ -178,6 +170,19 @@ impl NumberMarginals {
     pub(crate) fn target_deviation(&self, mean: f64) -> f64 {
         self.target_variance(mean).value.sqrt()
     }
+}
+
+/// A sum `t` over a number of rows `n`, both with noise, and its error:
+/// ```text
+///   m = t n / (n² + e_n²),   ((e_t² + e_n² m²) / (n² - e_n²))^(1/2),   n² - e_n² at least (n/10)²
+/// ```
+/// Where the number of rows hardly stands out of its noise a quotient may be anything. This is then drawn to 0, and its error is so large
+/// that it tells nothing.
+fn quotient([sum, sum_noise]: [f64; 2], [rows, rows_noise]: [f64; 2]) -> (f64, f64) {
+    let (square, noise) = (rows.powi(2), rows_noise.powi(2));
+    let value = (sum * rows / (square + noise)).clamp(-1.0, 1.0);
+    let known = (square - noise).max(square / 100.0).sqrt();
+    (value, sum_noise.hypot(rows_noise * value) / known)
 }
 
 /// Mean square of what lies in the window, weighed against what is expected of any target, and its error:
@@ -206,6 +211,19 @@ fn variance_in(window: TargetWindow, bins: &[f64], noise: f64, rows: f64, mean: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By hand: `-210 · 300 / (90000 + 10000)`, `sqrt((50² + 63²) / 80000)`; then as many rows as noise, and hardly any noise.
+    #[test]
+    fn a_mean_tells_less_the_less_is_known_of_the_rows() {
+        for (sum, rows, value, deviation) in [
+            ([-210.0, 50.0], [300.0, 100.0], -0.63, (6469.0f64 / 80_000.0).sqrt()),
+            ([100.0, 50.0], [100.0, 100.0], 0.5, 5000.0f64.sqrt() / 10.0),
+            ([250.0, 5.0], [1000.0, 0.0], 0.25, 0.005),
+        ] {
+            let found = quotient(sum, rows);
+            assert!((found.0 - value).abs() < 1e-12 && (found.1 - deviation).abs() < 1e-12, "{found:?}");
+        }
+    }
 
     #[test]
     fn a_target_varies_as_its_bins_say_where_noise_lets_them() {

@@ -151,8 +151,8 @@ fn a_tiny_budget_finds_the_target_in_its_bounds() {
     let near = |seed: &u64| excess_error(&fit(&schema, &engine, &default(), 0.1, *seed).1) < 4.0 * CONSTANT_ERROR;
     let found = (0..40).filter(near).count();
     assert!(found >= 30, "{found} of 40");
-    let shares = |rows: u64| -> Vec<f64> {
-        let schema = schema_of_bounds(&format!("adjacency = \"add-remove\"\nrows = {rows}"), "[0, 15]");
+    let shares = |rows: &str| -> Vec<f64> {
+        let schema = schema_of_bounds(&format!("adjacency = \"add-remove\"\n{rows}"), "[0, 15]");
         let plan = default().plan(&schema, 1.0);
         let prices = plan.releases.iter().map(|release| {
             let sensitivity = release.shape.sensitivity(&schema.relation()).expect("finite").get() as f64;
@@ -160,7 +160,11 @@ fn a_tiny_budget_finds_the_target_in_its_bounds() {
         });
         prices.collect()
     };
-    for (rows, expected) in [(1_000_000, &[0.1, 0.05, 0.0125, 0.025, 0.8125][..]), (1, &[0.5, 0.0125, 0.025, 0.4625])] {
+    for (rows, expected) in [
+        ("rows = 1000000", &[0.1, 0.05, 0.0125, 0.025, 0.8125][..]),
+        ("rows = 1", &[0.5, 0.0125, 0.025, 0.4625]),
+        ("", &[0.1575, 0.05, 0.0275, 0.04, 0.725]),
+    ] {
         let found = shares(rows);
         assert!(
             found.len() == expected.len() && found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-3),
