@@ -23,6 +23,7 @@ mod format;
 mod journal;
 mod reading;
 mod seal;
+
 use draft::{refuse_existing, refuse_illegal_promise, refuse_stray_journal, write_draft};
 pub use error::LedgerFileError;
 use format::{APPLICATION_ID, insert_answer, insert_budget, insert_entry, read_pragma, refuse_header};

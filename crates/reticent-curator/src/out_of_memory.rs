@@ -15,6 +15,11 @@ pub(crate) fn boxed(bytes: &[u8]) -> Result<Box<[u8]>, OutOfMemory> {
     Ok(own.into_boxed_slice())
 }
 
+/// Room for so many in all, or the error: how many depends on private rows.
+pub(crate) fn make_room<T>(room: &mut Vec<T>, length: usize) -> Result<(), OutOfMemory> {
+    room.try_reserve(length.saturating_sub(room.len())).map_err(|_| OutOfMemory)
+}
+
 /// So many zeros, or the error: memory that depends on private rows is asked for here.
 pub(crate) fn zeros<T: Default + Clone>(length: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut zeros = Vec::new();

@@ -29,6 +29,7 @@ use crate::running_sum::merged;
 
 mod ballot;
 mod roster;
+
 pub use ballot::{Ballot, VoteForm};
 pub use roster::{Roster, RosterError, is_party_name};
 

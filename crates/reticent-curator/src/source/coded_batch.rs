@@ -2,6 +2,8 @@
 
 use reticent_core::contribution::CodedLabel;
 
+use crate::out_of_memory::{OutOfMemory, make_room};
+
 /// Rows in the file's order: private.
 #[derive(Default)]
 pub(crate) struct CodedBatch {
@@ -54,9 +56,10 @@ impl CodedBatch {
     #[inline]
     fn push_key(&mut self, key: Option<&[u8]>) {
         let key = key.unwrap_or_default();
-        match self.keys.try_reserve(key.len()) {
+        let length = self.keys.len() + key.len();
+        match make_room(&mut self.keys, length) {
             Ok(()) => self.keys.extend_from_slice(key),
-            Err(_) => self.lose(),
+            Err(OutOfMemory) => self.lose(),
         }
         self.key_ends.push(self.keys.len());
     }

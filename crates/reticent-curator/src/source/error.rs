@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::{fmt, io};
 
+use crate::out_of_memory::OutOfMemory;
+
 /// A table that cannot be read.
 ///
 /// Every case is a fact about the file as a whole (its header, its metadata, its compression, the disk), never about a
@@ -277,6 +279,12 @@ impl fmt::Display for NamedIn {
             Self::IdFlag => "after --id",
             Self::TargetFlag => "after --target",
         })
+    }
+}
+
+impl From<OutOfMemory> for SourceError {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
     }
 }
 

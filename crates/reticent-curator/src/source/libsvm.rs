@@ -17,6 +17,7 @@ use reticent_core::schema::LIBSVM_GROUP;
 use super::compression::{BYTE_ORDER_MARK, ByteStream};
 use super::csv::RECORD_BYTES_MAX;
 use super::{RawRow, Role, SourceError, WantedColumn};
+use crate::out_of_memory::make_room;
 
 /// A libsvm table at its first row.
 pub(crate) struct LibsvmTable {
@@ -153,7 +154,8 @@ fn read_line(stream: &mut ByteStream, line: &mut Vec<u8>) -> Result<bool, Source
         let part = &input[..end.unwrap_or(input.len())];
         let kept = &part[..part.len().min(RECORD_BYTES_MAX - line.len())];
         // An aborting allocation would print its size, and with it the length of a line.
-        line.try_reserve(kept.len()).map_err(|_| SourceError::OutOfMemory)?;
+        let length = line.len() + kept.len();
+        make_room(line, length)?;
         line.extend_from_slice(kept);
         let consumed = part.len() + usize::from(end.is_some());
         stream.consume(consumed);

@@ -10,6 +10,7 @@ use super::compression::{BYTE_ORDER_MARK, ByteStream};
 use super::csv::{Record, TextInput};
 use super::separators::{GROUP_BYTES, find_marks, find_quotations, places_max};
 use super::{SourceError, csv};
+use crate::out_of_memory::make_room;
 
 /// Bytes before and after the text of a block that readers of fields may load.
 pub(super) const MARGIN: usize = GROUP_BYTES;
@@ -117,8 +118,7 @@ impl RecordCutter {
             // Room for what may have to be added at the end, and for the margin.
             let length = wanted + 2 * MARGIN + GROUP_BYTES;
             if block.bytes.len() < length {
-                let more = length - block.bytes.len();
-                block.bytes.try_reserve(more).map_err(|_| SourceError::OutOfMemory)?;
+                make_room(&mut block.bytes, length)?;
                 block.bytes.resize(length, 0);
             }
             block.bytes[MARGIN..MARGIN + self.rest.len()].copy_from_slice(&self.rest);
@@ -222,11 +222,6 @@ impl TextInput for Continued<'_> {
             self.beginning = &self.beginning[bytes..];
         }
     }
-}
-
-/// Room for so many, or the error: an aborting allocation would print its size, which depends on records.
-pub(super) fn make_room<T>(room: &mut Vec<T>, length: usize) -> Result<(), SourceError> {
-    room.try_reserve(length.saturating_sub(room.len())).map_err(|_| SourceError::OutOfMemory)
 }
 
 /// The end of the last line that ends outside quotations.

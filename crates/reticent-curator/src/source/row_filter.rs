@@ -32,8 +32,8 @@ impl RowFilter {
         Self { only_labelled, rows_max, rows_of_unit: HashMap::new() }
     }
 
-    /// Drops the rows that are past their unit's cap; fails where there was no memory for all of them. Rows without a key have an unusable label and add nothing, however
-    /// many are kept.
+    /// Drops the rows that are past their unit's cap; fails where there was no memory for all of them. Rows without a key have an
+    /// unusable label and add nothing, however many are kept.
     pub(super) fn apply(&mut self, slots: usize, batch: &mut CodedBatch) -> Result<(), SourceError> {
         if batch.is_lost() {
             return Err(SourceError::OutOfMemory);
@@ -52,7 +52,7 @@ impl RowFilter {
             }
             // An aborting allocation would print its size, and with it the number of units, or the length of a key.
             self.rows_of_unit.try_reserve(1).map_err(|_| SourceError::OutOfMemory)?;
-            self.rows_of_unit.insert(boxed(key).map_err(|_| SourceError::OutOfMemory)?, 1);
+            self.rows_of_unit.insert(boxed(key)?, 1);
             Ok(rows_max >= 1)
         })
     }

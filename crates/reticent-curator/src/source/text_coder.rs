@@ -5,10 +5,11 @@ use reticent_core::record::{Cell, RawValue};
 use super::coded_batch::CodedBatch;
 use super::csv::{CsvRow, Record, fields_max};
 use super::decimal::Decimal;
-use super::record_blocks::{MARGIN, RecordBlock, make_room};
+use super::record_blocks::{MARGIN, RecordBlock};
 use super::row_coder::RowCoder;
 use super::row_readers::label_with_key;
 use super::separators::{find_separators, keep_unquoted, places_max};
+use crate::out_of_memory::make_room;
 
 /// How records become rows of codes; the same for all threads.
 pub(super) struct TextCoder {
