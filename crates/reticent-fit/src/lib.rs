@@ -31,4 +31,5 @@ pub mod raw_columns;
 mod released_marginals;
 mod row_number;
 mod softmax;
+mod trust;
 pub mod usable_rows;

@@ -5,7 +5,7 @@ use reticent_core::encoding::CodeRange;
 use reticent_math::flag::{FlagShare, NumberMoments, flag_share};
 use reticent_math::range_search::{BinCounts, FoundRange, RangeRule, find_range};
 
-use crate::released_marginals::trust;
+use crate::trust::trust;
 
 /// All of the bounds.
 pub(crate) const WHOLE: [f64; 2] = [0.0, 1.0];

@@ -11,11 +11,7 @@ use reticent_math::range_search::{BinCounts, RangeRule};
 
 use crate::number_bins::BinnedNumbers;
 use crate::number_reading::{NumberReading, VARIANCE_MIN, WHOLE};
-
-/// Share of the prior in an estimate with prior deviation `prior` and noise deviation `noise`.
-pub(crate) fn trust(prior: f64, noise: f64) -> f64 {
-    prior * prior / (prior * prior + noise * noise)
-}
+use crate::trust::trust;
 
 /// Mean and variance of every column but the intercept, as far as the releases tell them.
 pub(crate) struct ReleasedMarginals {

@@ -31,9 +31,9 @@ pub struct FlagShare {
 
 /// How often a number is its high bound, if it is a flag; none where it does not seem to be one.
 /// ```text
-///   between = 4 E u(1 - u) = 1 - E (2u - 1)²  with noise e,  and  1 - first bin - last bin  with noise e:    both 0 of a flag
+///   between = 4 E u(1 - u) = 1 - E (2u - 1)²  with noise e,  and  1 - first bin - last bin  with noise sqrt(2) e_b:    both 0 of a flag
 ///   p: the mean of  E u² = (E (2u - 1)² - 1)/4 + E u  and of the last bin, by their precisions;  e_p its error
-///   flag:  both < 2 e + p(1 - p),  with p and 1 - p above 3 e_p;  or, where one is expected,  both < e + p(1 - p)
+///   flag:  each < twice its noise + p(1 - p),  with p and 1 - p above 3 e_p;  or, where one is expected,  each < its noise + p(1 - p)
 /// ```
 /// A flag that is hardly ever set cannot be told from values that are all near one bound: there what is expected decides.
 #[must_use]

@@ -1,6 +1,6 @@
 //! What released counts of classes say: number of rows and base rates.
 
-use crate::released_marginals::trust;
+use crate::trust::trust;
 
 /// Noisy rows by class, pooled over releases.
 pub(super) struct ClassCounts {
