@@ -4,6 +4,7 @@
 //! ```text
 //!   a released Gram matrix        noisy_spectrum ─▶ gram_regression,  quadratic_repair
 //!   released counts of a number   range_search,  flag
+//!   released gradients            sequence_filter
 //!   a released linear statistic   whitening, public_design ─▶ (asked) ─▶ noise_aware_map, released_gradient
 //!   votes on public rows          soft_label_regression
 //!   no noise: yardsticks          least_squares, logistic_newton, softmax_regression
@@ -14,6 +15,8 @@
 pub mod noisy_spectrum;
 pub mod gram_regression;
 pub mod quadratic_repair;
+
+pub mod sequence_filter;
 
 pub mod range_search;
 pub mod flag;

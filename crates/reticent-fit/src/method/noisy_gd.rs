@@ -17,6 +17,7 @@
 
 mod calibration;
 mod class_counts;
+mod column_order;
 mod descended;
 mod heavy_ball;
 mod number;
@@ -38,6 +39,7 @@ use reticent_math::range_search::RangeRule;
 
 use self::calibration::FACTORS;
 use self::class_counts::{ClassCounts, centred_logs};
+use self::column_order::ColumnOrder;
 use self::descended::Descended;
 use self::heavy_ball::{Flow, HeavyBall, Progress, Stride, descent_time};
 use self::saturation::{saturation_of, shares_of};
@@ -357,16 +359,23 @@ impl Fit {
         let mut stride = Stride::of(time, largest_curvature, passes);
         let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.settings.l2, passes);
         let mut progress = Progress::of(start.len(), passes);
+        let mut order = ColumnOrder::of(&checked.coding, checked.outputs(), passes, gradient_noise);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
-            let noisy = releases.sum(of_gradient, &encoding, weights)?.values();
+            let mut noisy = releases.sum(of_gradient, &encoding, weights)?.values();
+            let is_halfway = progress.is_halfway(&noisy);
+            if order.is_found_by(&noisy) {
+                descent.filter(&start, &order);
+                descent.turn(Stride::of(order.stretch() * time, largest_curvature, passes));
+            }
+            order.hold(&mut noisy);
             descent.follow(&noisy);
-            if progress.is_halfway(&noisy) {
+            if is_halfway {
                 let times = progress.times(signal, gradient_noise);
                 if times > 1.0 {
                     let left = progress.left();
                     let rest = times * time - stride.time(passes - left);
-                    descent.turn(Stride::of(rest, largest_curvature, left));
+                    descent.turn(Stride::of(order.stretch() * rest, largest_curvature, left));
                     // What chance explains, and what a start keeps, is as of even strides.
                     stride = Stride::of(times * time, largest_curvature, passes);
                 }

@@ -1,5 +1,7 @@
 //! The descent: how long it goes on, in what steps, with what momentum, and the mean of its last points.
 
+use super::column_order::ColumnOrder;
+
 /// Least momentum `beta`: the effective step is `eta / (1 - beta)`.
 const MOMENTUM: f64 = 0.9;
 /// Where the largest stable steps are too short for the time, momentum rises to at most `1 - MEMORY/T`: swings from the start,
@@ -187,6 +189,14 @@ impl HeavyBall {
     /// Goes on in other strides.
     pub(super) fn turn(&mut self, stride: Stride) {
         self.stride = stride;
+    }
+
+    /// Filters all that it has changed of its start, and what it is moving by.
+    pub(super) fn filter(&mut self, start: &[f64], order: &ColumnOrder) {
+        let mut change: Vec<f64> = self.weights.iter().zip(start).map(|(weight, start)| weight - start).collect();
+        order.filter(&mut change);
+        self.weights = start.iter().zip(change).map(|(start, change)| start + change).collect();
+        order.filter(&mut self.velocity);
     }
 
     /// One pass: `gradient` is the noisy sum over the rows.

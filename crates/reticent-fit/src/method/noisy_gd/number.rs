@@ -21,6 +21,7 @@ use reticent_core::query::{Loss, Map, QueryShape};
 use reticent_core::schema::Schema;
 use reticent_math::gram_regression::TargetMean;
 
+use super::column_order::ColumnOrder;
 use super::heavy_ball::{Flow, HeavyBall, Stride, descent_time_of_number};
 use super::number_calibration::{FACTORS, NumberChange, likely_factor};
 use super::{CENTRE_NOISE, NAME, PARTS, Settings, gradient_step, of_gradients};
@@ -110,10 +111,18 @@ impl Fit {
         };
         let row_norm = marginals.scaled.row_norm;
         let largest_curvature = row_norm / f64::from(pass(&[]).saturation()) + l2 / rows;
-        let stride = Stride::of(descent_time_of_number(deviation, signal, row_norm), largest_curvature, passes.get());
+        let time = descent_time_of_number(deviation, signal, row_norm);
+        let stride = Stride::of(time, largest_curvature, passes.get());
         let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, *l2, passes.get());
+        let mut order = ColumnOrder::of(encoding.coding(), 1, passes.get(), gradient_noise);
         for _ in 0..passes.get() {
-            descent.follow(&releases.sum(of_gradient, &encoding, pass(&descent.weights))?.values());
+            let mut noisy = releases.sum(of_gradient, &encoding, pass(&descent.weights))?.values();
+            if order.is_found_by(&noisy) {
+                descent.filter(&start, &order);
+                descent.turn(Stride::of(order.stretch() * time, largest_curvature, passes.get()));
+            }
+            order.hold(&mut noisy);
+            descent.follow(&noisy);
         }
         let mut weights = descent.mean();
         if init.is_none() {
