@@ -24,19 +24,19 @@ pub struct SequenceFilter {
 }
 
 impl SequenceFilter {
-    /// From sequences of one length with noise of this standard deviation in every place; `floor` is the variance `N` that frequencies are
+    /// From sequences of one length, two places or more, with noise of this standard deviation in every place; `floor` is the variance `N` that frequencies are
     /// held against, and `least` the share of each that passes anyway. None where places at no distance are alike.
     ///
     /// ```text
     ///   r(l) = 1/(K d) sum_k sum_j x_kj x_k,j+l,  l <= d/2,    r(0) less noise²        K sequences of d places
     ///   error e² = noise² (noise² + 2 r(0)) / (K d) + r(0)²/d,  of distance l times 1 - l/d
     ///   r(l) <- r(l) · r(l)² / (r(l)² + 4 e²),  where some r(l) is beyond 5 e;        S = transform of r, at least 0
-    ///   passes = S / (S + N), over the largest
+    ///   passes = least + (1 - least) P / max P,  P = S / (S + N)
     /// ```
     /// Sources: Wiener 1949 (the filter); Bartlett 1946 (errors of an autocovariance, of places that are not alike).
     #[must_use]
     pub fn of(sequences: &[Vec<f64>], noise: f64, floor: f64, least: f64) -> Option<Self> {
-        let length = sequences.first()?.len();
+        let length = sequences.first().map(Vec::len).filter(|length| *length > 1)?;
         let transform = Transform::of(length);
         let places = (sequences.len() * length) as f64;
         let mut power = vec![0.0; length + 1];
@@ -196,6 +196,7 @@ mod tests {
             assert!(SequenceFilter::of(&thrice, 0.1, 1.0, 0.0).is_none(), "{seed}");
         }
         assert!(SequenceFilter::of(&[], 1.0, 1.0, 0.0).is_none());
+        assert!(SequenceFilter::of(&[vec![]], 1.0, 1.0, 0.0).is_none());
         assert!(SequenceFilter::of(&[vec![0.0; 100]], 0.0, 1.0, 0.0).is_none());
         assert!(SequenceFilter::of(&[vec![7.0]], 1.0, 1.0, 0.0).is_none());
     }

@@ -86,12 +86,11 @@ impl ColumnOrder {
 
     /// What the next of the longer steps is to follow, in place of this gradient.
     pub(super) fn hold(&self, gradient: &mut [f64]) {
-        if let Some(Found { stretch, .. }) = self.found {
-            gradient.iter_mut().for_each(|noisy| *noisy /= stretch);
-            self.filter(gradient);
-            for score in gradient.chunks_exact_mut(self.columns) {
-                self.numbers.iter().for_each(|place| score[*place] *= stretch);
-            }
+        let Some(Found { filter, stretch }) = &self.found else { return };
+        for score in gradient.chunks_exact_mut(self.columns) {
+            let filtered = filter.filtered(&self.numbers_of(score));
+            score.iter_mut().for_each(|other| *other /= stretch);
+            self.set_numbers(score, &filtered);
         }
     }
 
@@ -100,10 +99,12 @@ impl ColumnOrder {
         let Some(Found { filter, .. }) = &self.found else { return };
         for score in change.chunks_exact_mut(self.columns) {
             let filtered = filter.filtered(&self.numbers_of(score));
-            for (place, number) in self.numbers.iter().zip(filtered) {
-                score[*place] = number;
-            }
+            self.set_numbers(score, &filtered);
         }
+    }
+
+    fn set_numbers(&self, score: &mut [f64], numbers: &[f64]) {
+        self.numbers.iter().zip(numbers).for_each(|(place, number)| score[*place] = *number);
     }
 
     fn numbers_of(&self, score: &[f64]) -> Vec<f64> {
