@@ -362,15 +362,10 @@ impl Fit {
         let mut order = ColumnOrder::of(&checked.coding, checked.outputs(), passes, gradient_noise);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
-            let mut noisy = releases.sum(of_gradient, &encoding, weights)?.values();
-            let is_halfway = progress.is_halfway(&noisy);
-            if order.is_found_by(&noisy) {
-                descent.filter(&start, &order);
-                descent.turn(Stride::of(order.stretch() * time, largest_curvature, passes));
-            }
-            order.hold(&mut noisy);
-            descent.follow(&noisy);
-            if is_halfway {
+            let noisy = releases.sum(of_gradient, &encoding, weights)?.values();
+            let stretched = |stretch| Stride::of(stretch * time, largest_curvature, passes);
+            descent.follow_in_order(&noisy, &start, &mut order, stretched);
+            if progress.is_halfway(&noisy) {
                 let times = progress.times(signal, gradient_noise);
                 if times > 1.0 {
                     let left = progress.left();

@@ -84,7 +84,7 @@ impl ColumnOrder {
         self.found.as_ref().map_or(1.0, |found| found.stretch)
     }
 
-    /// What the next of the longer steps is to follow, in place of this gradient.
+    /// What the next of the longer steps is to follow, in place of this gradient with its penalty.
     pub(super) fn hold(&self, gradient: &mut [f64]) {
         let Some(Found { filter, stretch }) = &self.found else { return };
         for score in gradient.chunks_exact_mut(self.columns) {
@@ -117,6 +117,7 @@ mod tests {
     use reticent_core::schema::Schema;
     use reticent_math::fixed_sequence::FixedSequence;
 
+    use super::super::heavy_ball::{HeavyBall, Stride};
     use super::*;
 
     /// So many numbers after a category of three.
@@ -163,6 +164,26 @@ mod tests {
         order.filter(&mut rough);
         assert!((rough[first + 40].abs() - LEAST).abs() < 0.02, "{}", rough[first + 40]);
         assert!(rough[..first].iter().all(|value| (value.abs() - 1.0).abs() < f64::EPSILON));
+    }
+
+    /// Of `1/2 ‖w - wave‖² + 1/2 · 1/2 ‖w‖²`: two thirds of the wave, and of an intercept all of it.
+    #[test]
+    fn with_a_penalty_the_minimum_is_the_same() {
+        let coding = coding(80);
+        let columns = coding.columns().len();
+        let (wave, start) = (gradient(columns), vec![0.0; 2 * columns]);
+        let mut order = ColumnOrder::of(&coding, 2, 1000, 0.8);
+        let slow = Stride { step: 2e-3, momentum: 0.9 };
+        let mut descent = HeavyBall::from(start.clone(), columns, slow, 1.0, 0.5, 1000);
+        for _ in 0..1000 {
+            let slopes: Vec<f64> = descent.weights.iter().zip(&wave).map(|(weight, wave)| weight - wave).collect();
+            descent.follow_in_order(&slopes, &start, &mut order, |_| Stride { step: 0.1, momentum: 0.9 });
+        }
+        assert!(order.stretch() > 1.0, "no order");
+        for (place, (found, wave)) in descent.mean().iter().zip(&wave).enumerate() {
+            let share = if place % columns == 0 { 1.0 } else { 2.0 / 3.0 };
+            assert!((found - share * wave).abs() < 1e-3, "{place}: {found} of {wave}");
+        }
     }
 
     #[test]

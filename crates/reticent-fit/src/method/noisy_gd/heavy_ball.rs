@@ -192,7 +192,7 @@ impl HeavyBall {
     }
 
     /// Filters all that it has changed of its start, and what it is moving by.
-    pub(super) fn filter(&mut self, start: &[f64], order: &ColumnOrder) {
+    fn filter(&mut self, start: &[f64], order: &ColumnOrder) {
         let mut change: Vec<f64> = self.weights.iter().zip(start).map(|(weight, start)| weight - start).collect();
         order.filter(&mut change);
         self.weights = start.iter().zip(change).map(|(start, change)| start + change).collect();
@@ -201,11 +201,41 @@ impl HeavyBall {
 
     /// One pass: `gradient` is the noisy sum over the rows.
     pub(super) fn follow(&mut self, gradient: &[f64]) {
+        let slope = self.penalised(gradient);
+        self.step(&slope);
+    }
+
+    /// The same of a descent that began at `start` and keeps to an order of its columns, from the pass on in which it is found: in the stride for
+    /// steps that are so many times as long.
+    pub(super) fn follow_in_order(
+        &mut self,
+        gradient: &[f64],
+        start: &[f64],
+        order: &mut ColumnOrder,
+        stride: impl Fn(f64) -> Stride,
+    ) {
+        if order.is_found_by(gradient) {
+            self.filter(start, order);
+            self.turn(stride(order.stretch()));
+        }
+        // The penalty is held as well, or the minimum would be another.
+        let mut slope = self.penalised(gradient);
+        order.hold(&mut slope);
+        self.step(&slope);
+    }
+
+    fn penalised(&self, gradient: &[f64]) -> Vec<f64> {
+        let of_place = |(place, noisy): (usize, &f64)| {
+            noisy + if place % self.columns == 0 { 0.0 } else { self.l2 * self.weights[place] }
+        };
+        gradient.iter().enumerate().map(of_place).collect()
+    }
+
+    fn step(&mut self, slope: &[f64]) {
         let Stride { step, momentum } = self.stride;
         let step = step / self.rows;
-        for (place, noisy) in gradient.iter().enumerate() {
-            let penalty = if place % self.columns == 0 { 0.0 } else { self.l2 * self.weights[place] };
-            self.velocity[place] = momentum * self.velocity[place] - step * (noisy + penalty);
+        for (place, slope) in slope.iter().enumerate() {
+            self.velocity[place] = momentum * self.velocity[place] - step * slope;
             self.weights[place] += self.velocity[place];
         }
         if self.left <= self.averaged {

@@ -116,13 +116,9 @@ impl Fit {
         let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, *l2, passes.get());
         let mut order = ColumnOrder::of(encoding.coding(), 1, passes.get(), gradient_noise);
         for _ in 0..passes.get() {
-            let mut noisy = releases.sum(of_gradient, &encoding, pass(&descent.weights))?.values();
-            if order.is_found_by(&noisy) {
-                descent.filter(&start, &order);
-                descent.turn(Stride::of(order.stretch() * time, largest_curvature, passes.get()));
-            }
-            order.hold(&mut noisy);
-            descent.follow(&noisy);
+            let noisy = releases.sum(of_gradient, &encoding, pass(&descent.weights))?.values();
+            let stretched = |stretch| Stride::of(stretch * time, largest_curvature, passes.get());
+            descent.follow_in_order(&noisy, &start, &mut order, stretched);
         }
         let mut weights = descent.mean();
         if init.is_none() {
