@@ -363,9 +363,24 @@ pub fn symlog(x: f64) -> f64 {
 pub const CODE_MAX: u16 = 32_767;
 
 /// `round(CODE_MAX (value - low) / span)`, never outside `0..=CODE_MAX`; 0 for a value that is not a number.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn number_code(value: f64, low: f64, span: f64) -> u16 {
-    // `as` saturates, and a cell is finite and inside its bounds already.
-    ((value - low) / span * f64::from(CODE_MAX) + 0.5).clamp(0.0, f64::from(CODE_MAX)) as u16
+    let place = (value - low) / span * f64::from(CODE_MAX) + 0.5;
+    // What is not a number fails the comparison.
+    let place = if place > 0.0 { place } else { 0.0 };
+    let place = if place < f64::from(CODE_MAX) { place } else { f64::from(CODE_MAX) };
+    floor_code(place)
+}
+
+/// The integer part of a number in `0..=u16::MAX`.
+///
+/// What `number as u16` says, without the conversion: compilers make no vector instructions of one that saturates.
+#[inline(always)]
+pub(crate) fn floor_code(number: f64) -> u16 {
+    /// From here to twice as much, floats are the whole numbers, and their last bits count them.
+    const WHOLE: f64 = (1u64 << 52) as f64;
+    let nearest = number + WHOLE;
+    let below = if nearest - WHOLE > number { nearest - 1.0 } else { nearest };
+    below.to_bits() as u16
 }

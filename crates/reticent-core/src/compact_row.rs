@@ -8,7 +8,7 @@
 //! ```
 //! The same row, integer for integer: a block is wide only where the encoding leaves all its other columns zero.
 
-use crate::coding::{CODE_MAX, Coding, SlotKind};
+use crate::coding::{CODE_MAX, Coding, SlotKind, floor_code};
 use crate::encoding::{Encoding, LATTICE_NORM_MAX, coarsen, shrink_to_norm};
 
 /// Fewest categories of a wide block: with fewer, a pass over all columns in order costs no more than one at random.
@@ -242,19 +242,14 @@ pub(crate) fn sum_of_squares(packed: &[f64], chosen: &[f64]) -> f64 {
 
 /// Toward zero, and never `i16::MIN`; 0 for what is not a number.
 ///
-/// What `steps.clamp(-32767.0, 32767.0) as i16` says, without the conversion: compilers make no vector instructions of one that
-/// saturates.
+/// What `steps.clamp(-32767.0, 32767.0) as i16` says, in vector instructions.
 #[inline(always)]
 pub(crate) fn truncated(steps: f64) -> i16 {
-    /// From here to twice as much, floats are the whole numbers, and their last bits count them.
-    const WHOLE: f64 = (1u64 << 52) as f64;
     let full = f64::from(LATTICE_NORM_MAX);
     let size = steps.abs();
     let size = if size > full { full } else { size };
     let size = if size.is_nan() { 0.0 } else { size };
-    let nearest = (size + WHOLE) - WHOLE;
-    let below = if nearest > size { nearest - 1.0 } else { nearest };
-    let magnitude = (below + WHOLE).to_bits() as i16;
+    let magnitude = floor_code(size) as i16;
     if steps < 0.0 { -magnitude } else { magnitude }
 }
 

@@ -63,7 +63,8 @@ impl CodeRange {
     #[must_use]
     #[inline(always)]
     pub fn of(self, code: u16) -> u16 {
-        code.clamp(self.low, self.high)
+        // Not `clamp`, which checks that the lowest is below the highest for every code.
+        code.max(self.low).min(self.high)
     }
 }
 

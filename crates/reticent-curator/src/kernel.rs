@@ -9,12 +9,15 @@
 mod chosen;
 mod clip;
 mod column_order;
+mod decimal;
+mod decimal_codes;
 mod encode;
 mod gradient;
 mod instructions;
 mod lanes;
 mod marginals;
 mod minimum;
+mod number_codes;
 mod products;
 mod scores;
 mod slopes;
@@ -35,6 +38,9 @@ pub use instructions::Instructions;
 use crate::lattice::CompactBlock;
 use clip::ClipPass;
 pub use column_order::ColumnOrder;
+pub(crate) use decimal::Decimal;
+pub(crate) use decimal_codes::DecimalFields;
+use decimal_codes::DecimalPass;
 use encode::EncodePass;
 pub use encode::LatticeRowsMut;
 use gradient::GradientPass;
@@ -44,6 +50,8 @@ use marginals::MarginalPass;
 pub use marginals::MarginalPlaces;
 use minimum::RowPass;
 pub(crate) use minimum::{ExactWeights, MinimumPass, float_dot};
+pub(crate) use number_codes::NumberMaps;
+use number_codes::NumberPass;
 use products::ProductPass;
 use scores::ScorePass;
 use softmax::SoftmaxPass;
@@ -190,4 +198,36 @@ pub fn encode_rows(instructions: Instructions, encoding: &Encoding, codes: &[u16
     let own_steps = if encoding.common_step().is_some() { 0 } else { rows };
     assert_eq!(into.own_steps.len(), own_steps, "one step a row, or none");
     instructions.encode(&EncodePass { encoding, codes }, into);
+}
+
+/// Finds the codes of the decimals of a row, field by field in the text of a block. Says whether some fields are no short
+/// decimals: [`DecimalFields::odd_slots`], whose codes are not found.
+///
+/// # Panics
+/// When there is not one code a place of the maps.
+pub(crate) fn code_decimals(
+    instructions: Instructions,
+    maps: &NumberMaps,
+    bytes: &[u8],
+    fields: &mut DecimalFields,
+    codes: &mut [u16],
+) -> bool {
+    assert_eq!(codes.len(), maps.places(), "one code a place");
+    instructions.decimals(DecimalPass { maps, bytes, fields }, codes)
+}
+
+/// Finds the codes of numbers of one slot, row after row: [`NumberMaps::code`], with `missing` for what is not a number.
+///
+/// # Panics
+/// When there is not one code a number.
+pub(crate) fn code_numbers(
+    instructions: Instructions,
+    maps: &NumberMaps,
+    slot: usize,
+    missing: f64,
+    numbers: &[f64],
+    codes: &mut [u16],
+) {
+    assert_eq!(codes.len(), numbers.len(), "one code a number");
+    instructions.numbers(&NumberPass { maps, slot, missing, numbers }, codes);
 }

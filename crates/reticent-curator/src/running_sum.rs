@@ -279,11 +279,16 @@ fn add_number_bins(bins: u32, coding: &Coding, codes: &[u16], labels: &[CodedLab
     let numbers = coding.slot_kinds().enumerate().filter(|(_, kind)| matches!(kind, SlotKind::Numeric));
     let places: Vec<(usize, usize)> =
         numbers.zip(0..).map(|((slot, _), number)| (slot, number * bins as usize)).collect();
+    // Half the room of the totals, which the first-level cache would often not hold.
+    let mut counts = vec![0u32; totals.len()];
     let rows = codes.chunks_exact(coding.codes()).zip(labels);
     for (codes, _) in rows.filter(|(_, label)| **label != UNUSABLE_LABEL) {
         for (slot, first) in &places {
-            totals[first + number_bin(codes[*slot], bins)] += COUNT_STEP;
+            counts[first + number_bin(codes[*slot], bins)] += 1;
         }
+    }
+    for (total, count) in totals.iter_mut().zip(counts) {
+        *total += i64::from(count) * COUNT_STEP;
     }
 }
 

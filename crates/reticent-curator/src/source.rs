@@ -21,7 +21,6 @@ mod column_names;
 mod column_threads;
 mod compression;
 mod csv;
-mod decimal;
 mod error;
 mod libsvm;
 mod parquet;

@@ -1,7 +1,7 @@
 //! Rows on the lattice: within the norm bound, never longer than the real row, the same alone or in company.
 
 use proptest::prelude::*;
-use reticent_core::coding::{CODE_MAX, Coding, SlotMap};
+use reticent_core::coding::{CODE_MAX, Coding, SlotMap, number_code};
 use reticent_core::compact_row::CompactRowMut;
 use reticent_core::encoding::{COARSE_STEPS, CodeRange, Encoding, NormRule};
 use reticent_core::record::Cell;
@@ -62,6 +62,26 @@ proptest! {
             let step = encoding.encode_codes(&codes(encoding.coding(), &schema, row), &mut scratch, &mut features);
             // Under OwnNorm the step is the row's norm over 32767.
             prop_assert!(f64::from(step) * f64::from(CODE_MAX) <= largest * (1.0 + 1e-6));
+        }
+    }
+}
+
+proptest! {
+    /// A number's code is what rounding says, and never outside its bounds.
+    #[test]
+    fn the_code_of_a_number_is_its_rounded_place(
+        bits: u64,
+        near in -0.5f64..1.5,
+        (low, span) in (-1e6f64..1e6, 1e-9f64..1e9),
+    ) {
+        let full = f64::from(CODE_MAX);
+        for value in [f64::from_bits(bits), low + near * span, low + (near * full).floor() / full * span, f64::NAN] {
+            let place = (value - low) / span * full + 0.5;
+            prop_assert_eq!(number_code(value, low, span), place.clamp(0.0, full) as u16, "{:?}", value);
+        }
+        let half = (near * full).floor().clamp(0.0, full - 1.0) + 0.5;
+        for value in [half.next_down(), half, half.next_up()] {
+            prop_assert_eq!(number_code(value, 0.0, full), (value / full * full + 0.5) as u16, "{:?}", value);
         }
     }
 }

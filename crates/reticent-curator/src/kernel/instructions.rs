@@ -7,11 +7,13 @@
 #![allow(unsafe_code)]
 
 use super::clip::{self, ClipPass};
+use super::decimal_codes::{self, DecimalPass};
 use super::encode::{self, EncodePass, LatticeRowsMut};
 use super::gradient::{self, GradientPass};
 use super::lanes::Coordinate;
 use super::marginals::{self, MarginalPass};
 use super::minimum::{self, RowPass};
+use super::number_codes::{self, NumberPass};
 use super::products::{self, ProductPass};
 use super::scores::{self, ScorePass};
 use super::softmax::{self, SoftmaxPass};
@@ -94,6 +96,30 @@ impl Instructions {
     #[cfg(target_arch = "x86_64")]
     fn amx() -> Option<Self> {
         Self::avx512().and(TileUnit::found()).map(|unit| Self(Set::Avx512(Some(unit))))
+    }
+
+    pub(super) fn decimals(self, pass: DecimalPass<'_>, codes: &mut [u16]) -> bool {
+        match self.0 {
+            Set::Portable => decimal_codes::portable(pass, codes),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { decimal_codes::avx2(pass, codes) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512(_) => unsafe { decimal_codes::avx512(pass, codes) },
+        }
+    }
+
+    pub(super) fn numbers(self, pass: &NumberPass<'_>, codes: &mut [u16]) {
+        match self.0 {
+            Set::Portable => number_codes::portable(pass, codes),
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { number_codes::avx2(pass, codes) },
+            // SAFETY: as in `gradient`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512(_) => unsafe { number_codes::avx512(pass, codes) },
+        }
     }
 
     pub(super) fn encode(self, pass: &EncodePass<'_>, into: LatticeRowsMut<'_>) {

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use arrow::array::Array;
-use reticent_core::coding::number_code;
 use reticent_core::record::RawValue;
 
 use super::RawRow;
 use super::coded_batch::CodedBatch;
 use super::parquet::BatchColumn;
-use super::row_coder::RowCoder;
+use super::row_coder::{LinearSlots, RowCoder};
+use crate::kernel::code_numbers;
 
 /// Some neighbouring features of a table, and perhaps its target and its unit: the work of one thread.
 #[derive(Clone)]
@@ -77,18 +77,12 @@ impl ColumnGroup {
             && numbers.null_count() == 0
             && coder.linear.features[slots.start].is_some()
         {
-            let linear = &coder.linear;
-            let (low_bound, high_bound) = (linear.low_bounds[slots.start], linear.high_bounds[slots.start]);
-            let (low, span) = (linear.lows[slots.start], linear.spans[slots.start]);
-            let missing = linear.missing[slots.start];
+            let LinearSlots { maps, missing, .. } = &coder.linear;
+            let numbers = &numbers.values()[rows];
             // One loop for the arithmetic, which the compiler makes vectors of, and one for the places.
             let mut of_tile = [0; TILE_ROWS];
-            for (code, number) in of_tile.iter_mut().zip(&numbers.values()[rows]) {
-                let number = if number.is_nan() { missing } else { *number };
-                let number = if number < low_bound { low_bound } else { number };
-                let number = if number > high_bound { high_bound } else { number };
-                *code = number_code(number, low, span);
-            }
+            let of_numbers = &mut of_tile[..numbers.len()];
+            code_numbers(coder.instructions, maps, slots.start, missing[slots.start], numbers, of_numbers);
             for (codes, code) in codes.chunks_exact_mut(stride).zip(of_tile) {
                 codes[first] = code;
             }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use reticent_core::coding::{Coding, SlotMap, number_code};
+use reticent_core::coding::{Coding, SlotMap};
 use reticent_core::contribution::CodedLabel;
 use reticent_core::record::{Cell, FeatureReader, Label, RawValue};
 use reticent_core::schema::{Schema, TargetKind};
@@ -13,6 +13,7 @@ use reticent_core::schema::{Schema, TargetKind};
 use super::RawRow;
 use super::coded_batch::CodedBatch;
 use super::row_readers::RowReaders;
+use crate::kernel::{Instructions, NumberMaps};
 use crate::table::code_label;
 
 /// Readers of raw values, and what makes codes of what they read.
@@ -20,6 +21,7 @@ pub(super) struct RowCoder {
     pub(super) coding: Coding,
     pub(super) readers: RowReaders,
     pub(super) linear: LinearSlots,
+    pub(super) instructions: Instructions,
     target_kind: TargetKind,
     /// First slot of each feature, and their number.
     first_slots: Vec<usize>,
@@ -29,15 +31,11 @@ pub(super) struct RowCoder {
     listed_places: Vec<Option<usize>>,
 }
 
-/// Slots that are a number's place between its bounds, as one loop over all slots. Slots of other kinds get code 0 from
-/// it, and then their own.
+/// Slots that are a number's place between its bounds.
 pub(super) struct LinearSlots {
     /// The feature of a slot of this kind.
     pub(super) features: Vec<Option<usize>>,
-    pub(super) low_bounds: Vec<f64>,
-    pub(super) high_bounds: Vec<f64>,
-    pub(super) lows: Vec<f64>,
-    pub(super) spans: Vec<f64>,
+    pub(super) maps: NumberMaps,
     /// The cell of a missing value.
     pub(super) missing: Vec<f64>,
 }
@@ -57,7 +55,8 @@ impl RowCoder {
         }
         let linear = LinearSlots::of(&coding, &readers.features, &first_slots);
         let target_kind = schema.target().kind.clone();
-        Self { coding, readers, linear, target_kind, first_slots, with_slots, listed_places }
+        let instructions = Instructions::best();
+        Self { coding, readers, linear, instructions, target_kind, first_slots, with_slots, listed_places }
     }
 
     /// The slots of a feature; beyond the last feature, none after the last slot.
@@ -100,14 +99,8 @@ impl RowCoder {
 impl LinearSlots {
     fn of(coding: &Coding, features: &[FeatureReader], first_slots: &[usize]) -> Self {
         let slots = coding.slots();
-        let mut linear = Self {
-            features: vec![None; slots],
-            low_bounds: vec![0.0; slots],
-            high_bounds: vec![0.0; slots],
-            lows: vec![0.0; slots],
-            spans: vec![1.0; slots],
-            missing: vec![0.0; slots],
-        };
+        let mut linear =
+            Self { features: vec![None; slots], maps: NumberMaps::of_slots(slots), missing: vec![0.0; slots] };
         for (slot, map) in coding.slot_maps().enumerate() {
             if let SlotMap::Linear { feature, low, span } = map
                 && let Some((low_bound, high_bound)) = features[feature].bounds_of_plain_numbers()
@@ -115,28 +108,10 @@ impl LinearSlots {
                 && first_slots[feature] + 1 == first_slots[feature + 1]
             {
                 linear.features[slot] = Some(feature);
-                linear.low_bounds[slot] = low_bound;
-                linear.high_bounds[slot] = high_bound;
-                linear.lows[slot] = low;
-                linear.spans[slot] = span;
+                linear.maps.set(slot, [low_bound, high_bound], low, span);
                 linear.missing[slot] = missing;
             }
         }
         linear
-    }
-
-    /// Codes of all slots of a row, with the arithmetic of [`Coding::slot_code`] on the clamped quotients.
-    pub(super) fn code(&self, mantissas: &[f64], divisors: &[f64], codes: &mut [u16]) {
-        let slots = codes.len();
-        let (mantissas, divisors) = (&mantissas[..slots], &divisors[..slots]);
-        let (low_bound, high_bound) = (&self.low_bounds[..slots], &self.high_bounds[..slots]);
-        let (low, span) = (&self.lows[..slots], &self.spans[..slots]);
-        for slot in 0..slots {
-            let number = mantissas[slot] / divisors[slot];
-            // Not `clamp`, which checks its bounds for every slot. Nothing here is NaN.
-            let number = if number < low_bound[slot] { low_bound[slot] } else { number };
-            let number = if number > high_bound[slot] { high_bound[slot] } else { number };
-            codes[slot] = number_code(number, low[slot], span[slot]);
-        }
     }
 }

@@ -4,11 +4,11 @@ use reticent_core::record::{Cell, RawValue};
 
 use super::coded_batch::CodedBatch;
 use super::csv::{CsvRow, Record, fields_max};
-use super::decimal::Decimal;
 use super::record_blocks::{MARGIN, RecordBlock};
-use super::row_coder::RowCoder;
+use super::row_coder::{LinearSlots, RowCoder};
 use super::row_readers::label_with_key;
 use super::separators::{find_separators, keep_unquoted, places_max};
+use crate::kernel::{Decimal, DecimalFields, code_decimals};
 use crate::out_of_memory::make_room;
 
 /// How records become rows of codes; the same for all threads.
@@ -36,10 +36,7 @@ struct TextPlan {
 enum Action {
     Skip,
     /// The number of one linear slot.
-    Decimal {
-        slot: usize,
-        feature: usize,
-    },
+    Decimal(usize),
     /// Remember where it is.
     Keep(usize),
 }
@@ -48,8 +45,7 @@ enum Action {
 #[derive(Default)]
 pub(super) struct Scratch {
     places: Vec<u32>,
-    mantissas: Vec<f64>,
-    divisors: Vec<f64>,
+    decimals: Option<DecimalFields>,
     kept: Vec<Option<(usize, usize)>>,
     unquoted: Vec<u8>,
 }
@@ -73,16 +69,14 @@ impl TextCoder {
         batch: &mut CodedBatch,
         mut emit: impl FnMut(&mut CodedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Scratch { places, mantissas, divisors, kept, unquoted } = scratch;
+        let Scratch { places, decimals, kept, unquoted } = scratch;
         let length = block.text_in_groups().len();
         // No value is longer than the text it is in.
         if make_room(places, places_max(length)).and(make_room(unquoted, length)).is_err() {
             batch.lose();
             return Ok(());
         }
-        let slots = self.rows.coding.slots();
-        mantissas.resize(slots, 0.0);
-        divisors.resize(slots, 1.0);
+        let decimals = decimals.get_or_insert_with(|| DecimalFields::of_places(self.rows.linear.maps.places()));
         kept.resize(self.plan.kept, None);
 
         let delimiter = self.plan.delimiter;
@@ -104,12 +98,7 @@ impl TextCoder {
             for action in fields.by_ref() {
                 match *action {
                     Action::Skip => {}
-                    Action::Decimal { slot, feature } => {
-                        let decimal = Decimal::read(bytes, start, end)
-                            .unwrap_or_else(|| self.odd_number(feature, bytes, start, end, unquoted));
-                        mantissas[slot] = decimal.mantissa;
-                        divisors[slot] = decimal.divisor;
-                    }
+                    Action::Decimal(slot) => decimals.set(slot, bytes, start, end),
                     Action::Keep(place) => kept[place] = Some((start, end)),
                 }
                 is_last = bytes[end] != delimiter;
@@ -123,10 +112,7 @@ impl TextCoder {
                 // The fields that are not there are missing.
                 match *action {
                     Action::Skip => {}
-                    Action::Decimal { slot, .. } => {
-                        mantissas[slot] = self.rows.linear.missing[slot];
-                        divisors[slot] = 1.0;
-                    }
+                    Action::Decimal(slot) => decimals.set_missing(slot),
                     Action::Keep(place) => kept[place] = None,
                 }
             }
@@ -138,7 +124,7 @@ impl TextCoder {
                     end = ends.next().expect(ENDS_WITH_A_LINE_END);
                 }
             }
-            self.finish_row(bytes, mantissas, divisors, kept, unquoted, batch);
+            self.finish_row(bytes, decimals, kept, unquoted, batch);
             if batch.is_full() {
                 batch.bytes_read = block.bytes_read();
                 emit(batch)?;
@@ -151,16 +137,22 @@ impl TextCoder {
     fn finish_row(
         &self,
         bytes: &[u8],
-        mantissas: &[f64],
-        divisors: &[f64],
+        decimals: &mut DecimalFields,
         kept: &[Option<(usize, usize)>],
         unquoted: &mut Vec<u8>,
         batch: &mut CodedBatch,
     ) {
         let start = batch.codes.len();
-        batch.codes.resize(start + mantissas.len(), 0);
+        let LinearSlots { maps, features, .. } = &self.rows.linear;
+        batch.codes.resize(start + maps.places(), 0);
         let codes = &mut batch.codes[start..];
-        self.rows.linear.code(mantissas, divisors, codes);
+        if code_decimals(self.rows.instructions, maps, bytes, decimals, codes) {
+            for slot in decimals.odd_slots() {
+                codes[slot] = maps.code(slot, self.odd_number(slot, bytes, decimals.field(slot), unquoted));
+            }
+        }
+        batch.codes.truncate(start + features.len());
+        let codes = &mut batch.codes[start..];
         for (feature, place) in &self.plan.features {
             let cell = self.cell(*feature, bytes, kept[*place], unquoted);
             for slot in self.rows.slots_of(*feature) {
@@ -192,16 +184,19 @@ impl TextCoder {
 
     /// A number of a linear slot that is no short decimal as it stands: in quotes, longer, with an exponent, missing.
     #[cold]
-    fn odd_number(&self, feature: usize, bytes: &[u8], start: usize, end: usize, unquoted: &mut Vec<u8>) -> Decimal {
+    fn odd_number(&self, slot: usize, bytes: &[u8], field: Option<(usize, usize)>, unquoted: &mut Vec<u8>) -> f64 {
+        let LinearSlots { features, missing, .. } = &self.rows.linear;
+        let Some((start, end)) = field else { return missing[slot] };
         if end - start > 2
             && bytes[start] == b'"'
             && bytes[end - 1] == b'"'
             && let Some(decimal) = Decimal::read(bytes, start + 1, end - 1)
         {
-            return decimal;
+            return decimal.value();
         }
-        match self.rows.readers.features[feature].cell(raw_value(bytes, Some((start, end)), unquoted)) {
-            Cell::Number(number) => Decimal { mantissa: number, divisor: 1.0 },
+        let feature = features[slot].expect("only the slot of a number is given a field");
+        match self.rows.readers.features[feature].cell(raw_value(bytes, field, unquoted)) {
+            Cell::Number(number) => number,
             Cell::Category(_) => unreachable!("a linear slot is of a number"),
         }
     }
@@ -219,7 +214,7 @@ impl TextPlan {
         };
         for (slot, feature) in rows.linear.features.iter().enumerate() {
             if let Some(feature) = *feature {
-                plan.actions[columns[feature]] = Action::Decimal { slot, feature };
+                plan.actions[columns[feature]] = Action::Decimal(slot);
             }
         }
         let features = rows.readers.features.len();

@@ -6,17 +6,19 @@
 
 /// A decimal as the quotient of two floats that are exact.
 #[derive(Clone, Copy)]
-pub(super) struct Decimal {
+pub(crate) struct Decimal {
     pub(super) mantissa: f64,
     pub(super) divisor: f64,
 }
 
 /// Bytes that must be there before a field, which is loaded by its last sixteen.
-#[cfg(test)]
-const BYTES_BEFORE: usize = 16;
+pub(super) const BYTES_BEFORE: usize = 16;
 
 /// The longest field that is read, without its sign.
-const LENGTH_MAX: usize = 16;
+pub(super) const LENGTH_MAX: u64 = 16;
+
+/// The largest mantissa: up to here every integer is a float.
+pub(super) const MANTISSA_MAX: u64 = 1 << 53;
 
 impl Decimal {
     /// The decimal in `bytes[start..end]`, one of digits, at most one point and at most a minus sign. None when it is
@@ -24,96 +26,99 @@ impl Decimal {
     ///
     /// `bytes` has 16 bytes before `start` and one after `end` that is no part of a number.
     #[inline(always)]
-    pub(super) fn read(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
         let negative = bytes[start] == b'-';
-        let length = end.wrapping_sub(start + usize::from(negative));
+        let length = end.wrapping_sub(start + usize::from(negative)) as u64;
         if length.wrapping_sub(1) >= LENGTH_MAX {
             return None;
         }
-        let last = load(bytes, end) ^ ZEROS;
+        let tail = load(bytes, end) ^ ZEROS;
         let (mantissa, decimals) =
-            if length <= 8 { short(last, length) } else { long(load(bytes, end - 8) ^ ZEROS, last, length) }?;
-        // Below 10^16, so the sign bit is free and the conversion exact up to 2^53.
-        let magnitude = (mantissa as i64) as f64;
-        let mantissa = f64::from_bits(magnitude.to_bits() | u64::from(negative) << 63);
-        Some(Self { mantissa, divisor: POWERS_OF_TEN[decimals & 15] })
+            if length <= 8 { short(tail, length) } else { long(load(bytes, end - 8) ^ ZEROS, tail, length) }?;
+        Some(Self { mantissa: signed(mantissa, negative), divisor: POWERS_OF_TEN[decimals & 15] })
     }
 
     /// The number itself.
-    pub(super) fn value(self) -> f64 {
+    #[inline(always)]
+    pub(crate) fn value(self) -> f64 {
         self.mantissa / self.divisor
     }
 }
 
-/// Mantissa and number of decimals of a field of 1 to 8 characters, which are the last of `word`, each less `0`.
+/// Mantissa and number of decimals of a field of 1 to 8 characters, which are the last of `tail`, each less `0`.
 #[inline]
-fn short(word: u64, length: usize) -> Option<(u64, usize)> {
-    // What stands before the field becomes leading zeros.
-    let word = word & u64::MAX << (8 * (8 - length));
-    let points = zero_bytes(word ^ POINTS);
-    if points == 0 {
-        return are_digits(word).then(|| (digits(word), 0));
+fn short(tail: u64, length: u64) -> Option<(u64, usize)> {
+    let tail = tail & from_start(length);
+    let point = first_point(tail);
+    if point == 0 {
+        return are_digits(tail).then(|| (digits(tail), 0));
     }
-    // The characters before the first point move up by one, over it.
-    let before = ((points & points.wrapping_neg()) >> 7).wrapping_sub(1);
-    let word = (word & before) << 8 | (word & !(before << 8 | 0xFF));
-    // A point alone is no number. What else is marked above the first, a second point or a slash, is no digit.
-    (length > 1 && are_digits(word)).then(|| (digits(word), points.leading_zeros() as usize / 8))
+    let tail = without_point(tail, point);
+    // A point alone is no number, and a second one is no digit.
+    (length > 1 && are_digits(tail)).then(|| (digits(tail), point.leading_zeros() as usize / 8))
 }
 
 /// The same of a field of 9 to 16 characters.
 #[inline]
-fn long(first: u64, last: u64, length: usize) -> Option<(u64, usize)> {
-    let first = first & u64::MAX << (8 * (16 - length));
-    let points = zero_bytes(last ^ POINTS);
-    let (first, last, decimals) = if points != 0 {
-        let place = points.trailing_zeros() & !7;
-        (first << 8, without(last, place) | first >> 56, 7 - place as usize / 8)
+fn long(head: u64, tail: u64, length: u64) -> Option<(u64, usize)> {
+    let head = head & from_start(length - 8);
+    let (in_head, in_tail) = (first_point(head), first_point(tail));
+    let (head, tail, decimals) = if in_tail != 0 {
+        (head << 8, without_point(tail, in_tail) | head >> 56, in_tail.leading_zeros() as usize / 8)
+    } else if in_head != 0 {
+        (without_point(head, in_head), tail, 8 + in_head.leading_zeros() as usize / 8)
     } else {
-        let points = zero_bytes(first ^ POINTS);
-        if points == 0 {
-            (first, last, 0)
-        } else {
-            let place = points.trailing_zeros() & !7;
-            (without(first, place), last, 15 - place as usize / 8)
-        }
+        (head, tail, 0)
     };
-    if !(are_digits(first) && are_digits(last)) {
-        return None;
-    }
-    let mantissa = digits(first) * 100_000_000 + digits(last);
-    (mantissa <= 1 << 53).then_some((mantissa, decimals))
+    let mantissa = (are_digits(head) && are_digits(tail)).then(|| mantissa(head, tail))?;
+    (mantissa <= MANTISSA_MAX).then_some((mantissa, decimals))
 }
 
-/// The characters before a place moved up by one, over what stands there.
-#[inline]
-fn without(word: u64, place: u32) -> u64 {
-    let from_place = u64::MAX << place;
-    word & from_place << 8 | (word & !from_place) << 8
+/// Ones from where a field of so many characters starts in the word that it ends with. What stands before it becomes leading
+/// zeros.
+#[inline(always)]
+pub(super) fn from_start(length: u64) -> u64 {
+    u64::MAX << (64_u64.wrapping_sub(8 * length) & 63)
 }
 
-#[inline]
-fn load(bytes: &[u8], end: usize) -> u64 {
+/// The top bit of the first point, or 0.
+#[inline(always)]
+pub(super) fn first_point(word: u64) -> u64 {
+    let word = word ^ POINTS;
+    // The top bits of bytes that are zero; exact up to the first one.
+    let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+    zeros & zeros.wrapping_neg()
+}
+
+/// The characters before a point moved up by one, over it.
+#[inline(always)]
+pub(super) fn without_point(word: u64, point: u64) -> u64 {
+    let before = (point >> 7).wrapping_sub(1);
+    (word & before) << 8 | word & !(before << 8 | 0xFF)
+}
+
+#[inline(always)]
+pub(super) fn load(bytes: &[u8], end: usize) -> u64 {
     u64::from_le_bytes(bytes[end - 8..end].try_into().expect("eight bytes"))
 }
 
-/// The top bit of each byte that is zero; exact up to the first one.
-#[inline]
-fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080
-}
-
 /// Whether every byte is at most 9.
-#[inline]
-fn are_digits(word: u64) -> bool {
+#[inline(always)]
+pub(super) fn are_digits(word: u64) -> bool {
     // A byte of 0x80 or more shows itself; below, 0x76 takes what is above 9 there and carries nothing over. A carry from
     // a byte of 0x8A or more changes others, but that byte shows itself.
     (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080 == 0
 }
 
+/// The number of sixteen digits.
+#[inline(always)]
+pub(super) fn mantissa(head: u64, tail: u64) -> u64 {
+    digits(head) * 100_000_000 + digits(tail)
+}
+
 /// The number of eight digits, the first in the lowest byte: pairs, then fours, then all, in three multiplications.
-#[inline]
-fn digits(word: u64) -> u64 {
+#[inline(always)]
+pub(super) fn digits(word: u64) -> u64 {
     const FOURS: u64 = 0x0000_00FF_0000_00FF;
     let pairs = word.wrapping_mul(10).wrapping_add(word >> 8);
     let upper = (pairs & FOURS).wrapping_mul(100 + (1_000_000 << 32));
@@ -121,7 +126,14 @@ fn digits(word: u64) -> u64 {
     upper.wrapping_add(lower) >> 32
 }
 
-const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+/// A mantissa below 2^63 as a float, with its sign: exact up to [`MANTISSA_MAX`].
+#[inline(always)]
+pub(super) fn signed(mantissa: u64, is_negative: bool) -> f64 {
+    let magnitude = (mantissa as i64) as f64;
+    f64::from_bits(magnitude.to_bits() | u64::from(is_negative) << 63)
+}
+
+pub(super) const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 const POINTS: u64 = u64::from_le_bytes([b'.' ^ b'0'; 8]);
 const POWERS_OF_TEN: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
