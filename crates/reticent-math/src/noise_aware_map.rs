@@ -14,7 +14,7 @@
 //!
 //! ```text
 //!   statistic, response_model, prior ─▶ linearised ─▶ information ─▶ mixture ─▶ Estimate
-//!                                       (descent: at the mode of each scale; linear_model: once)
+//!                                       (descent: at the mode of each scale, then scale_of_scores; linear_model: once)
 //! ```
 
 mod algebra;
@@ -25,6 +25,7 @@ mod linearised;
 mod mixture;
 mod prior;
 mod response_model;
+mod scale_of_scores;
 mod statistic;
 
 use faer::Mat;
@@ -41,9 +42,9 @@ pub use self::statistic::{Noisy, Statistic};
 /// A fit with its uncertainty.
 #[derive(Clone, Debug)]
 pub struct Estimate {
-    /// Weights, k × outputs: posterior mean.
+    /// Weights, k × outputs: the mean of the modes under all scales of the prior, for numbers the posterior mean.
     pub weights: Mat<f64>,
-    /// Posterior covariance, outputs·k square, all weights of the first output first.
+    /// Second moments of the posterior about the weights, outputs·k square, all weights of the first output first.
     ///
     /// Sampling error and noise are both in it. `weights ± 1.96 sqrt(diagonal)` covers 95 % on average over coefficients.
     pub covariance: Mat<f64>,

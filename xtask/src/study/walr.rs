@@ -1,4 +1,4 @@
-//! Label-private logistic regression on three generated families: excess log loss of the default and of the published
+//! Label-private logistic regression on generated families: excess log loss of the default and of the published
 //! solver, and how often the default's 95 % intervals hold the truth.
 //!
 //! 10,000 rows, 20 columns, epsilon 0.5, delta 1e-6. The published solver runs twice: with our exact noise, and at the
@@ -30,6 +30,34 @@ enum Family {
     Correlated,
     /// Categories with shares in proportion to 1, 1/2, ..., 1/6.
     OneHot,
+    /// The numbers of the first family with effects that nearly separate the classes.
+    LargeEffects,
+    /// The same with smaller effects, and one label in twenty.
+    RareClass,
+}
+
+impl Family {
+    const ALL: [(Self, &str); 5] = [
+        (Self::Uniform, "uniform"),
+        (Self::Correlated, "correlated"),
+        (Self::OneHot, "one-hot"),
+        (Self::LargeEffects, "large effects"),
+        (Self::RareClass, "rare class"),
+    ];
+
+    /// Standard deviation of scores, were columns independent; of categories, of an effect.
+    fn deviation(self) -> f64 {
+        match self {
+            Self::Uniform | Self::Correlated => 1.5,
+            Self::OneHot | Self::RareClass => 1.0,
+            Self::LargeEffects => 4.0,
+        }
+    }
+
+    /// Middle of the intercepts.
+    fn mean_score(self) -> f64 {
+        if self == Self::RareClass { -3.5 } else { 0.0 }
+    }
 }
 
 /// Generated rows with what their labels were drawn from.
@@ -43,9 +71,7 @@ struct Generated {
 }
 
 pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
-    for (family, name) in
-        [(Family::Uniform, "uniform"), (Family::Correlated, "correlated"), (Family::OneHot, "one-hot")]
-    {
+    for (family, name) in Family::ALL {
         for seed in 0..runner.splits(20) {
             let generated = generate(family, &mut Rng::with_seed(seed));
             let path = runner.write("training.csv", &generated.text)?;
@@ -84,22 +110,20 @@ fn generate(family: Family, random: &mut Rng) -> Generated {
     let features = if family == Family::OneHot { BLOCKS } else { COLUMNS };
     for feature in 0..features {
         let values = match family {
-            Family::Uniform | Family::Correlated => "bounds = [0, 1]",
             Family::OneHot => "categories = [\"1\", \"2\", \"3\", \"4\", \"5\", \"6\"]",
+            Family::Uniform | Family::Correlated | Family::LargeEffects | Family::RareClass => "bounds = [0, 1]",
         };
         schema.push_str(&format!("x{feature} = {{ {values} }}\n"));
         header.push_str(&format!("x{feature},"));
     }
     let cells: Vec<Vec<f64>> = (0..ROWS).map(|_| cells(family, random)).collect();
-    let rows: Vec<Vec<f64>> = match family {
-        Family::Uniform | Family::Correlated => cells.clone(),
-        Family::OneHot => cells.iter().map(|cells| one_hot(cells)).collect(),
-    };
-    // Scores have a standard deviation of about 1.5 where columns are independent.
-    let effect = if family == Family::OneHot { 1.0 } else { 1.5 / ((COLUMNS as f64).sqrt() * 0.289) };
+    let is_one_hot = family == Family::OneHot;
+    let rows = if is_one_hot { cells.iter().map(|cells| one_hot(cells)).collect() } else { cells.clone() };
+    // A uniform number has a standard deviation of .289.
+    let effect = family.deviation() / if is_one_hot { 1.0 } else { (COLUMNS as f64).sqrt() * 0.289 };
     let weights: Vec<f64> = (0..rows[0].len()).map(|_| effect * normal(random)).collect();
     let mean = rows.iter().map(|row| dot(row, &weights)).sum::<f64>() / ROWS as f64;
-    let intercept = 0.5 * normal(random) - mean;
+    let intercept = family.mean_score() + 0.5 * normal(random) - mean;
     let mut text = header + "y\n";
     for (cells, row) in cells.iter().zip(&rows) {
         cells.iter().for_each(|value| text.push_str(&format!("{value},")));
@@ -110,7 +134,7 @@ fn generate(family: Family, random: &mut Rng) -> Generated {
 
 fn cells(family: Family, random: &mut Rng) -> Vec<f64> {
     match family {
-        Family::Uniform => (0..COLUMNS).map(|_| random.f64()).collect(),
+        Family::Uniform | Family::LargeEffects | Family::RareClass => (0..COLUMNS).map(|_| random.f64()).collect(),
         Family::Correlated => {
             let common = normal(random);
             let one = |_| {

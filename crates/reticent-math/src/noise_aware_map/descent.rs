@@ -3,10 +3,11 @@
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, Side};
 
-use super::algebra::{dot, log_determinant, repeat, stack};
+use super::algebra::{dot, log_determinant, stack};
 use super::information::Information;
 use super::linearised::{Linearised, residual};
 use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
+use super::scale_of_scores::Slices;
 use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 
 /// The mode under each scale of the prior, with the posterior and the marginal likelihood of the release that is treated as linear around it
@@ -18,7 +19,7 @@ use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
     let mut from_start = Descent::start(statistic, model, prior)?;
     if prior.centre.norm_max() == 0.0 {
-        return Ok(from_start.descend()?.estimate(model, prior));
+        return estimate(statistic, model, prior, &from_start.descend()?);
     }
     let zero = stack((&prior.centre * model.basis()).as_ref()) * faer::Scale(-1.0);
     let from_zero = Descent { parameters: zero, ..Descent::start(statistic, model, prior)? };
@@ -27,7 +28,20 @@ pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior:
         Ok::<_, MapError>((descent.cost(&target)?, target))
     });
     let likelier = ends.into_iter().flatten().min_by(|(one, _), (other, _)| one.total_cmp(other));
-    likelier.map(|(_, target)| target.estimate(model, prior)).ok_or(MapError::Scale)
+    estimate(statistic, model, prior, &likelier.ok_or(MapError::Scale)?.1)
+}
+
+/// The mean of the modes, with the second moments of the posterior about it. Larger scores are often as likely as those there: the posterior's own
+/// mean is nearer to large effects, but predicts worse, as scores that are too large cost more than scores that are too small.
+fn estimate(
+    statistic: &Statistic<'_>,
+    model: ResponseModel,
+    prior: &Prior,
+    modes: &Mixture,
+) -> Result<Estimate, MapError> {
+    let slices = Slices::of(statistic, model, prior, modes)?;
+    let mean = modes.mean();
+    Ok(modes.estimate_with(&mean, &slices.covariance_about(&mean), model, prior))
 }
 
 /// The way to the mode: present parameters (less the prior's centre) and the covariance that steps are weighed with.
@@ -77,7 +91,7 @@ impl<'a> Descent<'a> {
 
     /// The posterior at the mode under one scale, to within the square root of `close` standard deviations.
     pub(super) fn mode(&mut self, choice: Choice, close: f64) -> Result<Component, MapError> {
-        let precision = self.precision(choice.tau);
+        let precision = self.prior.precision_of_all(choice.tau, self.model);
         let mut step = 0;
         loop {
             let point = self.point(step)?;
@@ -89,15 +103,10 @@ impl<'a> Descent<'a> {
         }
     }
 
-    /// Of all contrasts.
-    fn precision(&self, tau: f64) -> Mat<f64> {
-        repeat(&self.prior.precision(tau), self.model.contrasts())
-    }
-
     /// Twice the negative log of the release's likelihood and the prior's density, up to a constant, at the mean of the posteriors.
     fn cost(&self, target: &Mixture) -> Result<f64, MapError> {
         let point = Linearised::at(self.statistic, self.model, self.prior, &target.mean());
-        let precision = self.precision(target.tau());
+        let precision = self.prior.precision_of_all(target.tau(), self.model);
         let covariance = point.covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
         let prior_factor = precision.llt(Side::Lower).map_err(|_| MapError::Scale)?;
         let misfit = dot(&point.residual, &covariance.solve(&point.residual)) + 2.0 * log_determinant(covariance.L());

@@ -84,14 +84,25 @@ impl Mixture {
             let inverse = component.precision.solve(Mat::<f64>::identity(mean.nrows(), mean.nrows()));
             covariance += (inverse + &apart * apart.transpose()) * faer::Scale(weight);
         }
+        self.estimate_with(&mean, &covariance, model, prior)
+    }
+
+    /// The estimate of this mean and covariance.
+    pub(super) fn estimate_with(
+        &self,
+        mean: &Mat<f64>,
+        covariance: &Mat<f64>,
+        model: ResponseModel,
+        prior: &Prior,
+    ) -> Estimate {
         let columns = prior.centre.nrows();
         let basis = model.basis();
         let lift = Mat::from_fn(columns * basis.nrows(), columns * basis.ncols(), |row, column| {
             if row % columns == column % columns { basis[(row / columns, column / columns)] } else { 0.0 }
         });
         Estimate {
-            weights: weights_of(&mean, model, prior),
-            covariance: symmetric(&(&lift * &covariance * lift.transpose())),
+            weights: weights_of(mean, model, prior),
+            covariance: symmetric(&(&lift * covariance * lift.transpose())),
             tau: self.tau(),
             variance: (model == ResponseModel::Linear).then(|| self.log_variance().0.exp()),
         }

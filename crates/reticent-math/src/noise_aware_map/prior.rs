@@ -3,6 +3,7 @@
 use faer::{Mat, MatRef};
 
 use super::ResponseModel;
+use super::algebra::repeat;
 
 /// What is believed about the weights before the release: public.
 ///
@@ -78,6 +79,17 @@ impl Prior {
             precision[(column, column)] += spread / (tau * tau);
         }
         precision
+    }
+
+    /// The same of all contrasts.
+    pub(super) fn precision_of_all(&self, tau: f64, model: ResponseModel) -> Mat<f64> {
+        repeat(&self.precision(tau), model.contrasts())
+    }
+
+    /// Parameters of all contrasts times the variances of their columns.
+    pub(super) fn times_spread(&self, parameters: &Mat<f64>) -> Mat<f64> {
+        let columns = self.spread_square.len();
+        Mat::from_fn(parameters.nrows(), 1, |index, _| parameters[(index, 0)] * self.spread_square[index % columns])
     }
 }
 

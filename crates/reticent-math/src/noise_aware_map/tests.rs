@@ -171,7 +171,20 @@ fn large_effects_under_noise_are_not_drawn_to_zero_by_small_scales() {
         }
     }
     let (slope, coverage) = (product / square, covered as f64 / (4 * TABLES) as f64);
-    assert!(slope > 0.35 && coverage > 0.85, "{slope} {coverage}");
+    assert!(slope > 0.35 && coverage > 0.93, "{slope} {coverage}");
+}
+
+/// Even shares and nothing else: weights of zero, which have no scale, and errors all the same.
+#[test]
+fn weights_of_zero_have_errors() {
+    let data = golden::data();
+    let released = data.rows.transpose() * Mat::from_fn(40, 1, |_, _| 0.5);
+    let prior = Prior::new(data.features.as_ref(), ResponseModel::Logistic, None);
+    let fitted = fit(&data.statistic(&released), ResponseModel::Logistic, &prior).expect("small");
+    for row in 0..3 {
+        assert!(fitted.weights[(row, 0)].abs() < 1e-12, "{fitted:?}");
+        assert!((0.01..10.0).contains(&fitted.covariance[(row, row)]), "{fitted:?}");
+    }
 }
 
 /// A start that is sure of the opposite is overruled by a release that knows better, however steep it is.
