@@ -131,6 +131,31 @@ fn penalty_steps(request: &PartyRequest<'_>) -> Result<u32, PlanError> {
     Ok((penalty * f64::from(PARTY_STEPS)).round() as u32)
 }
 
+/// What noise does to a model of so many weights, whose norm is at most `largest` whatever the votes, and what would make that less.
+fn noise_expectations(noise: f64, weights: usize, largest: f64, remedy: &str) -> [Expectation; 2] {
+    let share = noise * (weights as f64).sqrt() / largest;
+    let advice = if share < MOSTLY_NOISE {
+        String::new()
+    } else {
+        format!(": the model will be mostly noise; take {remedy}, or party-statistic")
+    };
+    [
+        Expectation {
+            name: "noise of a weight",
+            value: noise,
+            meaning: "standard deviation, for rows of norm at most 1, whose scores it moves by as much".to_owned(),
+        },
+        Expectation {
+            name: "noise over model",
+            value: share,
+            meaning: format!("length of all noise over the largest length that the votes can give the model{advice}"),
+        },
+    ]
+}
+
+/// Noise over model from which on a plan says so: models are seldom as long as they can be.
+const MOSTLY_NOISE: f64 = 0.5;
+
 /// The plan of a combiner with its one release: the auxiliary rows and the list of parties are public, too.
 fn plan(
     combiner: Combiner,

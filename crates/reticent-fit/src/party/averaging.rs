@@ -10,9 +10,9 @@ use std::sync::Arc;
 use reticent_core::query::{Map, PARTY_STEPS, QueryShape};
 use reticent_core::target_window::TargetWindow;
 
-use super::{Combiner, PartyRequest, penalty_steps, plan};
+use super::{Combiner, PartyRequest, noise_expectations, penalty_steps, plan};
 use crate::method::outputs;
-use crate::plan::{Expectation, PlanError, plan_release};
+use crate::plan::{PlanError, plan_release};
 use crate::prepared_fit::{Fitted, PreparedFit};
 
 const NAME: &str = Combiner::Averaging.name();
@@ -35,12 +35,9 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
     let purpose = "sum of the parties' models";
     let release = plan_release(NAME, purpose, shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
     let parties = request.parties as f64;
-    let expectations = vec![Expectation {
-        name: "noise of a weight",
-        value: release.noise_scale.get() as f64 / steps / parties,
-        meaning: "standard deviation, for rows of norm at most 1, whose scores it moves by as much".to_owned(),
-    }];
-    let plan = plan(Combiner::Averaging, request, release, expectations);
+    let noise = release.noise_scale.get() as f64 / steps / parties;
+    let expectations = noise_expectations(noise, auxiliary.columns() * outputs(schema), norm, "more parties");
+    let plan = plan(Combiner::Averaging, request, release, expectations.to_vec());
     let matrix = Arc::new(auxiliary.unit_rows());
     // The sum becomes a mean, of weights for rows in their own units.
     let divisor = parties * auxiliary.largest_norm();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use reticent_core::query::{MINIMUM_STEPS, Map, PARTY_STEPS, QueryShape, VoteRule};
 use reticent_core::target_window::TargetWindow;
 
-use super::{Auxiliary, Combiner, PartyRequest, penalty_steps, plan};
+use super::{Auxiliary, Combiner, PartyRequest, noise_expectations, penalty_steps, plan};
 use crate::method::outputs;
 use crate::plan::{Expectation, PlanError, plan_release};
 use crate::prepared_fit::{Fitted, PreparedFit};
@@ -33,18 +33,20 @@ pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<Prep
     let purpose = "minimum of the loss on the votes";
     let release = plan_release(combiner.name(), purpose, shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
     let noise = release.noise_scale.get() as f64 / f64::from(MINIMUM_STEPS);
-    let expectations = vec![
-        Expectation {
-            name: "penalty",
-            value: f64::from(penalty) / f64::from(PARTY_STEPS),
-            meaning: "ridge on the mean loss, for rows of norm at most 1".to_owned(),
-        },
-        Expectation {
-            name: "noise of a weight",
-            value: noise,
-            meaning: "standard deviation, for rows of norm at most 1, whose scores it moves by as much".to_owned(),
-        },
-    ];
+    let ridge = f64::from(penalty) / f64::from(PARTY_STEPS);
+    let mut expectations = vec![Expectation {
+        name: "penalty",
+        value: ridge,
+        meaning: "ridge on the mean loss, for rows of norm at most 1".to_owned(),
+    }];
+    // Weights of zero lose ln K, and the penalty of the minimum is no more; a gradient of norm sqrt(2) at most is held by the penalty, too.
+    let classes = if outputs(schema) == 1 { 2 } else { outputs(schema) };
+    let largest = (2.0 * (classes as f64).ln() / ridge).sqrt().min(2f64.sqrt() / ridge);
+    let remedy = match rule {
+        VoteRule::Majority => "a larger --penalty",
+        VoteRule::Soft => "a larger --penalty, more parties",
+    };
+    expectations.extend(noise_expectations(noise, auxiliary.columns() * outputs(schema), largest, remedy));
     let plan = plan(combiner, request, release, expectations);
     let matrix = Arc::new(auxiliary.unit_rows());
     let largest_norm = auxiliary.largest_norm();

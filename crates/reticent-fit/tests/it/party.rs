@@ -215,3 +215,30 @@ fn what_cannot_be_combined_is_refused_by_name() {
         }
     }
 }
+
+/// A plan says so where noise is longer than any model of the votes can be, and what is told holds for the fit.
+#[test]
+fn a_plan_says_that_a_model_will_be_mostly_noise() {
+    let world = World::new(40, 20, 5);
+    let relation = world.schema.relation();
+    let (epsilon, delta) = (Epsilon::new(1.0).expect("legal"), Delta::new(1e-6).expect("legal"));
+    let claim = PrivacyClaim::new(relation, epsilon, delta);
+    let noise_over_model = |combiner: Combiner, penalty: &str, parties: u64| {
+        let options = Options::default().with("penalty", penalty);
+        let fit = FitRequest { schema: &world.schema, claim: &claim, init: None, options: &options };
+        let prepared =
+            prepare(combiner, &PartyRequest { fit, auxiliary: &world.auxiliary, parties }).expect("possible");
+        let mut told = prepared.plan().expectations.iter().filter(|figure| figure.name == "noise over model");
+        let told = told.next().expect("told").clone();
+        assert_eq!(told.meaning.contains("mostly noise"), told.value >= 0.5, "{told:?}");
+        told.value
+    };
+    // Sensitivity 2/penalty, mu .24, COLUMNS weights and an intercept, norm at most sqrt(2 ln 2 / penalty).
+    let weights = (COLUMNS + 1) as f64;
+    let expected = 2.0 / 0.1 / 0.2367 * weights.sqrt() / (2.0 * 2f64.ln() / 0.1).sqrt();
+    let majority = noise_over_model(Combiner::Majority, "0.1", 40);
+    assert!((majority / expected - 1.0).abs() < 1e-3, "{majority} {expected}");
+    assert!(noise_over_model(Combiner::SoftLabels, "0.1", 40) > 0.5);
+    assert!(noise_over_model(Combiner::SoftLabels, "0.1", 10_000) < 0.5);
+    assert!(noise_over_model(Combiner::Averaging, "0.1", 10_000) < 0.5);
+}
