@@ -43,7 +43,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<Prep
     let classes = if outputs(schema) == 1 { 2 } else { outputs(schema) };
     let largest = (2.0 * (classes as f64).ln() / ridge).sqrt().min(2f64.sqrt() / ridge);
     let remedy = match rule {
-        VoteRule::Majority => "a larger --penalty",
+        VoteRule::Majority => "party-soft-labels with more parties",
         VoteRule::Soft => "a larger --penalty, more parties",
     };
     expectations.extend(noise_expectations(noise, auxiliary.columns() * outputs(schema), largest, remedy));
