@@ -42,7 +42,7 @@ pub use self::statistic::{Noisy, Statistic};
 /// A fit with its uncertainty.
 #[derive(Clone, Debug)]
 pub struct Estimate {
-    /// Weights, k × outputs: the mean of the modes under all scales of the prior, for numbers the posterior mean.
+    /// Weights, k × outputs: the mean of the modes under all scales of the prior, where effects that are next to nothing have a tenth of the belief.
     pub weights: Mat<f64>,
     /// Second moments of the posterior about the weights, outputs·k square, all weights of the first output first.
     ///

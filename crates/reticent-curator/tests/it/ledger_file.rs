@@ -436,7 +436,10 @@ fn a_ledger_that_may_not_be_written_is_shown_and_not_charged() {
     let administrator = fs::metadata(home.folder.path()).expect("there").uid() == 0;
     let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own");
     let program = home.folder.path().join("program");
-    fs::copy(std::env::current_exe().expect("running"), &program).expect("room");
+    // Another process copies: a child that another test starts meanwhile would hold a copy of ours open for writing until it runs, and what is
+    // open for writing is not run.
+    let copied = Command::new("cp").arg(std::env::current_exe().expect("running")).arg(&program).status();
+    assert!(copied.expect("cp is everywhere").success());
     allow(&program, 0o755);
     // File and folder: readable only; folder not writable, so that no journal can be made; unreadable.
     for (file, folder, expected) in [

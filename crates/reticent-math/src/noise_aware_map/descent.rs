@@ -40,7 +40,7 @@ fn estimate(
     modes: &Mixture,
 ) -> Result<Estimate, MapError> {
     let slices = Slices::of(statistic, model, prior, modes)?;
-    let mean = modes.mean();
+    let mean = modes.cautious_mean();
     Ok(modes.estimate_with(&mean, &slices.covariance_about(&mean), model, prior))
 }
 

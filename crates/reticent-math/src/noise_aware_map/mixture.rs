@@ -62,6 +62,24 @@ impl Mixture {
             .fold(Mat::zeros(size, 1), |mean, (weight, component)| mean + &component.mean * faer::Scale(weight))
     }
 
+    /// The mean where the smallest scale, under which effects are next to nothing, has a share of the belief of its own: on a table without
+    /// signal the prior of scales alone would keep much of what noise makes of weights. Errors are second moments about this mean, without that
+    /// share: effects may be small and no less.
+    pub(super) fn cautious_mean(&self) -> Mat<f64> {
+        let smallest = tau(0);
+        let share = |(weight, component): (f64, &Component)| {
+            if component.choice.tau > smallest {
+                weight
+            } else {
+                weight * (1.0 + NOTHING * (-component.choice.log_prior).exp())
+            }
+        };
+        let total: f64 = self.weighted().map(share).sum();
+        let size = self.0.first().map_or(0, |component| component.mean.nrows());
+        self.weighted()
+            .fold(Mat::zeros(size, 1), |mean, weighted| mean + &weighted.1.mean * faer::Scale(share(weighted) / total))
+    }
+
     /// Geometric mean of the prior's scale.
     pub(super) fn tau(&self) -> f64 {
         self.weighted().map(|(weight, component)| weight * component.choice.tau.ln()).sum::<f64>().exp()
@@ -77,7 +95,7 @@ impl Mixture {
 
     /// Mean and covariance of the mixture.
     pub(super) fn estimate(&self, model: ResponseModel, prior: &Prior) -> Estimate {
-        let mean = self.mean();
+        let mean = self.cautious_mean();
         let mut covariance = Mat::<f64>::zeros(mean.nrows(), mean.nrows());
         for (weight, component) in self.weighted() {
             let apart = &component.mean - &mean;
@@ -117,3 +135,5 @@ pub(super) fn tau(step: u32) -> f64 {
 pub(super) const TAU_STEPS: u32 = 11;
 /// Two standard deviations are a factor of 7: a release that is all noise must not give large scales a say.
 const TAU_LOG_DEVIATION: f64 = 1.0;
+/// What is believed of effects that are next to nothing, beside all scales of the prior together, which add up to `sqrt(2 pi)/ln 2 = 3.6`: a tenth.
+const NOTHING: f64 = 0.4;

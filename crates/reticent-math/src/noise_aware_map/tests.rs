@@ -174,6 +174,36 @@ fn large_effects_under_noise_are_not_drawn_to_zero_by_small_scales() {
     assert!(slope > 0.35 && coverage > 0.93, "{slope} {coverage}");
 }
 
+/// Labels that follow nothing: little of the noise stays in the weights. With the prior of scales alone their mean square is .0038.
+#[test]
+fn weights_of_noise_are_drawn_to_zero() {
+    const ROWS: usize = 500;
+    const TABLES: usize = 40;
+    let mut uniform = FixedSequence::new(21);
+    let mut normal = move || (0..12).map(|_| uniform.next_uniform()).sum::<f64>() / 2.0;
+    let mut square = 0.0;
+    for _ in 0..TABLES {
+        let features = Mat::from_fn(ROWS, 11, |_, column| if column == 0 { 1.0 } else { normal() });
+        let rows = &features * faer::Scale(1.0 / 4.0);
+        // The sampling error of even labels, and noise.
+        let labels = Mat::from_fn(ROWS, 1, |_, _| if normal() > 0.0 { 1.0 } else { 0.0 });
+        let noisy = Mat::from_fn(11, 1, |_, _| 5.0 * normal());
+        let released = rows.transpose() * &labels + noisy;
+        let statistic = Statistic {
+            features: features.as_ref(),
+            rows: rows.as_ref(),
+            released: released.as_ref(),
+            noise: 5.0,
+            labels_per_row: 1.0,
+            square: None,
+        };
+        let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
+        let fitted = fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded");
+        square += (1..11).map(|row| fitted.weights[(row, 0)].powi(2)).sum::<f64>() / (10 * TABLES) as f64;
+    }
+    assert!(square < 0.0025, "{square}");
+}
+
 /// Even shares and nothing else: weights of zero, which have no scale, and errors all the same.
 #[test]
 fn weights_of_zero_have_errors() {
