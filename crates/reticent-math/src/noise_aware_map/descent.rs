@@ -39,7 +39,7 @@ fn estimate(
     prior: &Prior,
     modes: &Mixture,
 ) -> Result<Estimate, MapError> {
-    let slices = Slices::of(statistic, model, prior, modes)?;
+    let Some(slices) = Slices::of(statistic, model, prior, modes)? else { return Ok(modes.estimate(model, prior)) };
     let mean = modes.cautious_mean();
     Ok(modes.estimate_with(&mean, &slices.covariance_about(&mean), model, prior))
 }

@@ -44,6 +44,11 @@ impl Mixture {
         self.0.iter().map(|component| component.log_weight).fold(f64::NEG_INFINITY, f64::max)
     }
 
+    pub(super) fn likeliest(&self) -> &Component {
+        let heavier = |one: &&Component, other: &&Component| one.log_weight.total_cmp(&other.log_weight);
+        self.0.iter().max_by(heavier).expect("some choice is tried")
+    }
+
     pub(super) fn push(&mut self, component: Component) {
         let best = self.best().max(component.log_weight);
         self.0.push(component);

@@ -11,7 +11,7 @@
 //! with `m`, `S` and `p(t)` the normal posterior and the likelihood of the release linearised at the slice, added up over scales of the
 //! prior. A release that is linear has the same of all three everywhere, and the slices add up to its posterior.
 
-use faer::linalg::solvers::Solve;
+use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, Side};
 
 use super::algebra::{dot, stack};
@@ -46,23 +46,24 @@ struct Line<'a> {
 }
 
 impl Slices {
-    /// Through the mean of the modes, outward as long as the density is worth it.
+    /// Through the mean of the modes, outward as long as the density is worth it. None where the scale is known well: means are as good as linear
+    /// then, and every slice takes the time of a step of the fit.
     pub(super) fn of(
         statistic: &Statistic<'_>,
         model: ResponseModel,
         prior: &Prior,
         modes: &Mixture,
-    ) -> Result<Self, MapError> {
+    ) -> Result<Option<Self>, MapError> {
         let mean = modes.mean();
         let weights = stack((&prior.centre * model.basis()).as_ref()) + &mean;
         let functional = prior.times_spread(&weights);
+        let variance = dot(&functional, &modes.likeliest().precision.solve(&functional));
+        if variance.sqrt() <= KNOWN * dot(&functional, &weights) {
+            return Ok(None);
+        }
         let choices = modes.0.iter().map(|component| component.choice).collect();
         let line = Line { statistic, model, prior, choices, functional };
         let middle = line.slice(&mean)?;
-        if line.functional.norm_max() == 0.0 {
-            // Weights of zero have no scale.
-            return Ok(Self(vec![middle]));
-        }
         let (mut best, mut ways) = (middle.log_density, [Vec::new(), Vec::new()]);
         for (sign, way) in [-1.0, 1.0].into_iter().zip(&mut ways) {
             while way.len() < SLICES_MAX {
@@ -77,7 +78,7 @@ impl Slices {
             }
         }
         let [smaller, larger] = ways;
-        Ok(Self(smaller.into_iter().rev().chain([middle]).chain(larger).collect()))
+        Ok(Some(Self(smaller.into_iter().rev().chain([middle]).chain(larger).collect())))
     }
 
     /// Second moments of the posterior about a point.
@@ -95,8 +96,7 @@ impl Slices {
         let best = slices.iter().map(|slice| slice.log_density).fold(f64::NEG_INFINITY, f64::max);
         let mass = |at: usize| {
             let (before, after) = (slices[at.saturating_sub(1)].scale, slices[(at + 1).min(slices.len() - 1)].scale);
-            let width = if slices.len() > 1 { after - before } else { 1.0 };
-            (slices[at].log_density - best).exp() * width
+            (slices[at].log_density - best).exp() * (after - before)
         };
         let masses: Vec<f64> = (0..slices.len()).map(mass).collect();
         let total: f64 = masses.iter().sum();
@@ -114,25 +114,26 @@ impl Line<'_> {
         let mut parts = Vec::with_capacity(self.choices.len());
         for choice in &self.choices {
             let precision = self.prior.precision_of_all(choice.tau, self.model);
-            parts.push(Part::of(&information.posterior(&precision, *choice)?, &self.functional, scale));
+            parts.push(Part::of(information.posterior(&precision, *choice)?, &self.functional, scale));
         }
         let best = parts.iter().map(|part| part.log_density).fold(f64::NEG_INFINITY, f64::max);
+        // An inverse takes the time of the rest together.
+        parts.retain(|part| part.log_density >= best - Mixture::NEGLIGIBLE);
         let total: f64 = parts.iter().map(|part| (part.log_density - best).exp()).sum();
         let log_density = best + total.ln();
+        let share = |part: &Part| (part.log_density - log_density).exp();
         let size = parameters.nrows();
         let zero = || Mat::<f64>::zeros(size, 1);
         let (mut mean, mut direction, mut variance) = (zero(), zero(), 0.0);
         for part in &parts {
-            let share = (part.log_density - log_density).exp();
-            mean += &part.mean * faer::Scale(share);
-            direction += &part.direction * faer::Scale(share);
-            variance += share * part.variance;
+            mean += &part.mean * faer::Scale(share(part));
+            direction += &part.direction * faer::Scale(share(part));
+            variance += share(part) * part.variance;
         }
         let mut covariance = Mat::<f64>::zeros(size, size);
         for part in &parts {
-            let share = (part.log_density - log_density).exp();
             let apart = &part.mean - &mean;
-            covariance += (&part.covariance + &apart * apart.transpose()) * faer::Scale(share);
+            covariance += (part.covariance() + &apart * apart.transpose()) * faer::Scale(share(part));
         }
         Ok(Slice { scale, log_density, mean, covariance, direction, deviation: variance.sqrt() })
     }
@@ -142,30 +143,38 @@ impl Line<'_> {
 struct Part {
     log_density: f64,
     mean: Mat<f64>,
-    covariance: Mat<f64>,
     direction: Mat<f64>,
     /// Of the scale.
     variance: f64,
+    precision: Llt<f64>,
 }
 
 impl Part {
-    fn of(posterior: &Component, functional: &Mat<f64>, scale: f64) -> Self {
-        let size = functional.nrows();
-        let covariance = posterior.precision.solve(Mat::<f64>::identity(size, size));
-        let image = &covariance * functional;
-        let variance = dot(functional, &image).max(f64::MIN_POSITIVE);
-        let direction = &image * faer::Scale(1.0 / variance);
-        let apart = scale - dot(functional, &posterior.mean);
+    fn of(posterior: Component, functional: &Mat<f64>, scale: f64) -> Self {
+        let Component { log_weight, mean, precision, .. } = posterior;
+        let image = precision.solve(functional);
+        let variance = dot(functional, &image);
+        let direction = image * faer::Scale(1.0 / variance);
+        let apart = scale - dot(functional, &mean);
         Self {
-            log_density: posterior.log_weight - apart * apart / (2.0 * variance) - variance.ln() / 2.0,
-            mean: &posterior.mean + &direction * faer::Scale(apart),
-            covariance: covariance - &direction * image.transpose(),
+            log_density: log_weight - apart * apart / (2.0 * variance) - variance.ln() / 2.0,
+            mean: mean + &direction * faer::Scale(apart),
             direction,
             variance,
+            precision,
         }
+    }
+
+    fn covariance(&self) -> Mat<f64> {
+        let size = self.mean.nrows();
+        let whole = self.precision.solve(Mat::<f64>::identity(size, size));
+        whole - &self.direction * self.direction.transpose() * faer::Scale(self.variance)
     }
 }
 
+/// Standard deviation of the scale over the scale, up to which it is known well: what is lopsided is as much of the variance squared. Weights of zero have no
+/// scale, and no deviation of it.
+const KNOWN: f64 = 0.05;
 /// Slices on a side; how far apart they are, in standard deviations of the scale; and how far below the best a density is not worth the next.
 const SLICES_MAX: usize = 16;
 const STRIDE: f64 = 1.0;
