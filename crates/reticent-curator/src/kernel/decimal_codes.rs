@@ -11,7 +11,6 @@ use super::decimal::{
 use super::number_codes::{FirstMaps, GROUP, NumberMaps};
 
 /// Where the decimals of a row are in its text, one field a slot: private.
-#[derive(Default)]
 pub(crate) struct DecimalFields {
     starts: Vec<u32>,
     ends: Vec<u32>,

@@ -28,3 +28,14 @@ pub(super) fn dot(left: &Mat<f64>, right: &Mat<f64>) -> f64 {
 pub(super) fn trace(matrix: &Mat<f64>) -> f64 {
     (0..matrix.nrows()).map(|index| matrix[(index, index)]).sum()
 }
+
+/// Second moments about a point of what has these shares, means and covariances.
+pub(super) fn second_moments<'a>(
+    point: &Mat<f64>,
+    parts: impl Iterator<Item = (f64, &'a Mat<f64>, Mat<f64>)>,
+) -> Mat<f64> {
+    parts.fold(Mat::zeros(point.nrows(), point.nrows()), |sum, (share, mean, covariance)| {
+        let apart = mean - point;
+        sum + (covariance + &apart * apart.transpose()) * faer::Scale(share)
+    })
+}

@@ -97,7 +97,7 @@ mod tests {
         let of_scale = mixture.0.iter().find(|component| (component.choice.tau - 0.16).abs() < 1e-12);
         let component = of_scale.expect("0.01 · 2^4 is tried");
         golden::assert_close(component.mean.as_ref(), &golden::LINEAR_MEAN, 1e-9);
-        let covariance = component.precision.solve(Mat::<f64>::identity(3, 3));
+        let covariance = component.covariance();
         let deviations = Mat::from_fn(3, 1, |row, _| covariance[(row, row)].sqrt());
         golden::assert_close(deviations.as_ref(), &golden::LINEAR_DEVIATION, 1e-9);
         let evidence = component.log_weight - component.choice.log_prior;

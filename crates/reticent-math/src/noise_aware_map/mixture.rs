@@ -3,6 +3,7 @@
 use faer::Mat;
 use faer::linalg::solvers::{Llt, Solve};
 
+use super::algebra::second_moments;
 use super::prior::weights_of;
 use super::{Estimate, Prior, ResponseModel};
 use crate::public_design::symmetric;
@@ -30,6 +31,13 @@ pub(super) struct Component {
     pub(super) choice: Choice,
     pub(super) mean: Mat<f64>,
     pub(super) precision: Llt<f64>,
+}
+
+impl Component {
+    pub(super) fn covariance(&self) -> Mat<f64> {
+        let size = self.mean.nrows();
+        self.precision.solve(Mat::<f64>::identity(size, size))
+    }
 }
 
 /// Posteriors under several choices, with weights.
@@ -62,9 +70,7 @@ impl Mixture {
     }
 
     pub(super) fn mean(&self) -> Mat<f64> {
-        let size = self.0.first().map_or(0, |component| component.mean.nrows());
-        self.weighted()
-            .fold(Mat::zeros(size, 1), |mean, (weight, component)| mean + &component.mean * faer::Scale(weight))
+        self.mean_by(|_| 1.0)
     }
 
     /// The mean where the smallest scale, under which effects are next to nothing, has a share of the belief of its own: on a table without
@@ -72,17 +78,16 @@ impl Mixture {
     /// share: effects may be small and no less.
     pub(super) fn cautious_mean(&self) -> Mat<f64> {
         let smallest = tau(0);
-        let share = |(weight, component): (f64, &Component)| {
-            if component.choice.tau > smallest {
-                weight
-            } else {
-                weight * (1.0 + NOTHING * (-component.choice.log_prior).exp())
-            }
-        };
-        let total: f64 = self.weighted().map(share).sum();
+        self.mean_by(|choice| if choice.tau > smallest { 1.0 } else { 1.0 + NOTHING * (-choice.log_prior).exp() })
+    }
+
+    /// The mean with every weight times a factor of its choice.
+    fn mean_by(&self, factor: impl Fn(&Choice) -> f64) -> Mat<f64> {
         let size = self.0.first().map_or(0, |component| component.mean.nrows());
-        self.weighted()
-            .fold(Mat::zeros(size, 1), |mean, weighted| mean + &weighted.1.mean * faer::Scale(share(weighted) / total))
+        let shares = || self.weighted().map(|(weight, component)| (weight * factor(&component.choice), component));
+        let total: f64 = shares().map(|(share, _)| share).sum();
+        shares()
+            .fold(Mat::zeros(size, 1), |mean, (share, component)| mean + &component.mean * faer::Scale(share / total))
     }
 
     /// Geometric mean of the prior's scale.
@@ -101,12 +106,8 @@ impl Mixture {
     /// Mean and covariance of the mixture.
     pub(super) fn estimate(&self, model: ResponseModel, prior: &Prior) -> Estimate {
         let mean = self.cautious_mean();
-        let mut covariance = Mat::<f64>::zeros(mean.nrows(), mean.nrows());
-        for (weight, component) in self.weighted() {
-            let apart = &component.mean - &mean;
-            let inverse = component.precision.solve(Mat::<f64>::identity(mean.nrows(), mean.nrows()));
-            covariance += (inverse + &apart * apart.transpose()) * faer::Scale(weight);
-        }
+        let parts = self.weighted().map(|(weight, component)| (weight, &component.mean, component.covariance()));
+        let covariance = second_moments(&mean, parts);
         self.estimate_with(&mean, &covariance, model, prior)
     }
 
