@@ -18,8 +18,8 @@ const IMPORTS: [(&str, &[&str]); 8] = [
 ];
 
 /// Dependencies of the crate that must be audited whole, each with its reason in its `Cargo.toml`.
-const CORE_DEPENDENCIES: [&str; 8] =
-    ["getrandom", "rand_chacha", "rand_core", "serde", "sha2", "thiserror", "toml", "zeroize"];
+const CORE_DEPENDENCIES: [&str; 9] =
+    ["getrandom", "indexmap", "rand_chacha", "rand_core", "serde", "sha2", "thiserror", "toml", "zeroize"];
 
 /// Source files outside `tests/` that may say `danger`.
 const DANGER: [&str; 7] = [

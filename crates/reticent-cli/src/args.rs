@@ -487,7 +487,7 @@ pub(crate) struct PartyFitArguments {
     /// Folder with one votes file a party, named PARTY.csv, and nothing else
     #[arg(long, value_name = "FOLDER")]
     pub(crate) votes: PathBuf,
-    /// Ledger to charge; default: one beside the list of parties, named after it with `.ledger`
+    /// Ledger to charge; default: one beside the folder of votes, named after it with `.ledger`
     #[arg(long, value_name = "LEDGER")]
     pub(crate) ledger: Option<PathBuf>,
     /// Where the model goes

@@ -159,7 +159,7 @@ impl From<ElsewhereError> for Failure {
     fn from(error: ElsewhereError) -> Self {
         match error {
             ElsewhereError::Fit(error) => error.into(),
-            ElsewhereError::Release(_) => Self::Data(error.to_string()),
+            ElsewhereError::Release(_) | ElsewhereError::Features(_) => Self::Data(error.to_string()),
             ElsewhereError::Adjacency(_) | ElsewhereError::Plan(_) | ElsewhereError::Target { .. } => {
                 Self::Usage(error.to_string())
             }

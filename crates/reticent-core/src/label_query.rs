@@ -5,6 +5,7 @@
 //! The answering side joins the ids to its labels and releases `sum_i label_i · row_i` with noise. Everything here is public
 //! to both sides; features are not protected.
 
+mod event_ids;
 mod release;
 mod weight_list;
 
@@ -13,6 +14,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use self::event_ids::EventIds;
 pub use self::release::{
     LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, LabelReleaseError, NOT_PROTECTED, ReleasedNumbers,
 };

@@ -18,7 +18,7 @@ pub struct PublicMatrix {
     values: Vec<i32>,
     row_norm_square: u64,
     /// Sum of all squares: the trace of the Gram matrix.
-    trace: u64,
+    trace: u128,
     /// Found when it is first asked for: only party adjacency needs it.
     eigenvalue_bound: OnceLock<u64>,
 }
@@ -48,8 +48,8 @@ pub enum MatrixError {
         /// Its place, counted from 1. Rows of a public matrix are public.
         row: usize,
     },
-    /// So many rows that a bound does not fit 64 bits.
-    #[error("a matrix has at most 2^20 columns and 2^23 rows of the largest norm; split it")]
+    /// So many rows that the bound of an eigenvalue does not fit 64 bits.
+    #[error("the sum of all squares of the matrix does not fit 64 bits; take fewer than 2^23 rows")]
     Size,
 }
 
@@ -57,7 +57,7 @@ impl PublicMatrix {
     /// Takes integers, row after row.
     ///
     /// # Errors
-    /// [`MatrixError`] says which bound does not hold.
+    /// [`MatrixError`] says which bound does not hold; never [`MatrixError::Size`].
     pub fn new(columns: usize, values: Vec<i32>) -> Result<Self, MatrixError> {
         if columns == 0 || !values.len().is_multiple_of(columns) {
             return Err(MatrixError::Shape { columns, values: values.len() });
@@ -72,8 +72,7 @@ impl PublicMatrix {
             }
             total += square;
         }
-        let trace = u64::try_from(total).map_err(|_| MatrixError::Size)?;
-        Ok(Self { columns, values, row_norm_square: largest, trace, eigenvalue_bound: OnceLock::new() })
+        Ok(Self { columns, values, row_norm_square: largest, trace: total, eigenvalue_bound: OnceLock::new() })
     }
 
     /// Number of rows.
@@ -112,9 +111,12 @@ impl PublicMatrix {
     /// An integer that is certainly at least the largest eigenvalue of `matrixᵀ matrix`, and at least 1.
     ///
     /// Source: `spectral_bound.rs`, row F90 of `docs/formulas.md`.
-    #[must_use]
-    pub fn eigenvalue_bound(&self) -> u64 {
-        *self.eigenvalue_bound.get_or_init(|| largest_eigenvalue_bound(self.columns, &self.values, self.trace))
+    ///
+    /// # Errors
+    /// [`MatrixError::Size`] when the sum of all squares does not fit 64 bits.
+    pub fn eigenvalue_bound(&self) -> Result<u64, MatrixError> {
+        let trace = u64::try_from(self.trace).map_err(|_| MatrixError::Size)?;
+        Ok(*self.eigenvalue_bound.get_or_init(|| largest_eigenvalue_bound(self.columns, &self.values, trace)))
     }
 }
 
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!((matrix.rows(), matrix.row_norm_square()), (3, 25));
         assert_eq!(matrix.row(1), [0, -5]);
         // Eigenvalues of ((10, 12), (12, 41)) are 5.9 and 45.1.
-        assert!((46..=51).contains(&matrix.eigenvalue_bound()));
+        assert!((46..=51).contains(&matrix.eigenvalue_bound().expect("small")));
     }
 
     #[test]

@@ -124,12 +124,13 @@ impl SumQuery {
         matrix: Arc<PublicMatrix>,
         window: TargetWindow,
     ) -> Result<Self, QueryError> {
+        // `rows_max` is not held against the rows: how many have a usable label depends on labels, and no sensitivity on how many there are.
         let rows_found = matrix.rows() as u64;
         let (columns, within) = match *shape.map() {
             Map::MatrixProduct { columns, rows, row_norm_square, eigenvalue, .. } => {
                 let within = matrix.row_norm_square() <= row_norm_square
                     && (rows == 0 || rows == rows_found)
-                    && (eigenvalue == 0 || matrix.eigenvalue_bound() <= eigenvalue);
+                    && (eigenvalue == 0 || matrix.eigenvalue_bound().is_ok_and(|bound| bound <= eigenvalue));
                 (columns, within)
             }
             Map::LabelBins | Map::LabelSquares => (matrix.columns() as u32, true),
@@ -157,7 +158,7 @@ impl SumQuery {
         if columns as usize != matrix.columns() {
             return Err(QueryError::Columns { expected: columns as usize, found: matrix.columns() });
         }
-        if !within || rows_found > shape.rows_max {
+        if !within {
             return Err(QueryError::Matrix);
         }
         let has_number =

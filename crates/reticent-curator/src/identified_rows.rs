@@ -75,7 +75,7 @@ impl IdentifiedRows {
         let places: HashMap<&[u8], usize> = self.ids.iter().enumerate().map(|(place, id)| (&**id, place)).collect();
         let mut values = Vec::with_capacity(list.ids().len() * width);
         for (row, id) in list.ids().iter().enumerate() {
-            let place = *places.get(&**id).ok_or(UnknownId { row: row + 1 })?;
+            let place = *places.get(id).ok_or(UnknownId { row: row + 1 })?;
             values.extend_from_slice(&self.features.values[place * width..(place + 1) * width]);
         }
         Ok(PublicFeatures { columns: width, values })

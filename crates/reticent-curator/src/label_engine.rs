@@ -43,8 +43,6 @@ impl LabelEngine {
     ) -> Result<Self, SourceError> {
         let unit = schema.privacy().unit.clone();
         let target = &schema.target().kind;
-        let place_of_id: HashMap<&[u8], usize> =
-            list.ids().iter().enumerate().map(|(place, id)| (&**id, place)).collect();
         // Room for every row of the list is taken before a label is read: it says nothing about the table.
         let mut joined: Vec<Option<(CodedLabel, Option<u32>)>> = vec![None; list.ids().len()];
         let units_max = match &unit {
@@ -55,8 +53,8 @@ impl LabelEngine {
         let mut rows_of_unit = vec![0u32; units_max];
         let mut fits = true;
         source.for_each_row(progress, &mut |row| {
-            let Some(place) = row.id.and_then(|id| place_of_id.get(id)) else { return };
-            if joined[*place].is_some() {
+            let Some(place) = row.id.and_then(|id| list.ids().place_of(id)) else { return };
+            if joined[place].is_some() {
                 return;
             }
             let label = code_label(target, row.label);
@@ -72,7 +70,7 @@ impl LabelEngine {
                     next
                 })
             });
-            joined[*place] = Some((label, unit));
+            joined[place] = Some((label, unit));
         })?;
         if !fits {
             return Err(SourceError::OutOfMemory);

@@ -11,7 +11,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use reticent_core::label_query::{WeightList, WeightListError};
+use reticent_core::label_query::{EventIds, WeightList, WeightListError};
 use reticent_core::public_matrix::{MatrixError, PublicMatrix};
 
 use crate::source::{CsvTable, SourceError, UnboundTable};
@@ -66,7 +66,7 @@ impl WeightsFileError {
     pub fn is_io(&self) -> bool {
         match self {
             Self::Source(error) => error.is_io(),
-            Self::OutOfMemory => true,
+            Self::OutOfMemory | Self::List(WeightListError::OutOfMemory) => true,
             Self::Header | Self::Width { .. } | Self::Integer { .. } | Self::Matrix(_) | Self::List(_) => false,
         }
     }
@@ -91,7 +91,7 @@ pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Weight
         Some(_) | None => return Err(WeightsFileError::Header),
     };
     let columns = width - 1;
-    let (mut ids, mut values): (Vec<Box<[u8]>>, Vec<i32>) = (Vec::new(), Vec::new());
+    let (mut ids, mut values) = (EventIds::default(), Vec::<i32>::new());
     table.for_each_public(width + 2, progress, |record| {
         let row = ids.len() + 1;
         if record.fields() != Some(width) {
@@ -103,8 +103,7 @@ pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Weight
             let whole = text.filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok());
             values.push(whole.ok_or(WeightsFileError::Integer { row })?);
         }
-        ids.push(record.field(0).into());
-        Ok(())
+        Ok(ids.push(record.field(0))?)
     })?;
     if ids.is_empty() {
         return Err(WeightListError::Empty.into());

@@ -51,6 +51,9 @@ pub enum ElsewhereError {
         /// Target of the schema.
         expected: String,
     },
+    /// The features.
+    #[error(transparent)]
+    Features(#[from] walr::UnfitFeatures),
     /// The computation failed.
     #[error(transparent)]
     Fit(#[from] FitError),

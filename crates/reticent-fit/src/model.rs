@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::certificate::Certificate;
+use crate::plan::public_of_schema;
 use crate::prepared_fit::Fitted;
 use crate::raw_columns::Columns;
 use crate::softmax::softmax;
@@ -370,8 +371,13 @@ impl Model {
                 return contradiction("classes read a column within different ranges");
             }
         }
-        if let Some(Err(what)) = certificate.as_ref().map(Certificate::check) {
-            return contradiction(what);
+        if let Some(certificate) = &certificate {
+            if let Err(what) = certificate.check() {
+                return contradiction(what);
+            }
+            if !public_of_schema(&schema).iter().all(|fact| certificate.public.contains(fact)) {
+                return contradiction("its certificate leaves out what its schema takes as public");
+            }
         }
         let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);
         Ok(Self { format, version, task, classes, outputs, schema, public_data, remark, certificate })

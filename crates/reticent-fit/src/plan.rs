@@ -208,11 +208,17 @@ impl Plan {
         pure_epsilon_up(&self.releases, &self.claim.relation)
     }
 
+    /// What a ledger calls a fit by this method.
+    #[must_use]
+    pub fn purpose(method: &str) -> String {
+        format!("fit {method}")
+    }
+
     /// What the ledger will be asked to charge.
     #[must_use]
     pub fn request(&self, data: &str, schema: &Schema) -> Request {
         Request {
-            purpose: format!("fit {}", self.method),
+            purpose: Self::purpose(self.method),
             data: data.to_owned(),
             schema: schema.fingerprint(),
             labels: Some(LabelUse::of(schema)),

@@ -33,9 +33,9 @@ pub enum FitError {
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The computation on released values failed.
-    #[error("the releases were made and charged, but no model could be computed from them: {0}")]
+    #[error("the releases were charged, but no model could be computed: {0}")]
     Numeric(String),
-    /// The computation on public features failed before anything was paid.
+    /// There is nothing to fit, which was found before anything was paid.
     #[error("the public features do not allow this fit, and nothing was charged: {0}")]
     PublicFeatures(String),
 }
@@ -105,7 +105,7 @@ impl PreparedFit {
     }
 }
 
-/// The releases of one plan, to be asked for in its order. The first one pays for all.
+/// The releases of one plan, to be asked for in its order. The first one pays for all, if that was not done before.
 pub struct Releases<'a, 's> {
     plan: &'a Plan,
     request: &'a Request,
@@ -134,6 +134,18 @@ impl Releases<'_, '_> {
     /// [`FitError::Session`] when the rows cannot be reached.
     pub fn public_features(&self) -> Result<PublicFeatures, FitError> {
         Ok(self.session.public_features(self.request)?.expect("planned for label adjacency, where features are public"))
+    }
+
+    /// Pays for all releases now: for a method that goes on from what labels decide, and what they decide must not come out in an error,
+    /// or in the time until one, that nobody paid for.
+    ///
+    /// # Errors
+    /// [`FitError::Session`] when the payment fails.
+    pub fn pay(&mut self) -> Result<(), FitError> {
+        if self.grants.is_none() {
+            self.grants = Some(self.session.pay(self.request)?.into_iter());
+        }
+        Ok(())
     }
 
     /// The noisy sum over the encoded rows that is planned at `place`.
@@ -176,11 +188,9 @@ impl Releases<'_, '_> {
         &mut self,
         ask: impl FnOnce(&mut Session<'_>, Grant) -> Result<Release, SessionError>,
     ) -> Result<Release, FitError> {
-        let grants = match &mut self.grants {
-            Some(grants) => grants,
-            unpaid @ None => unpaid.insert(self.session.pay(self.request)?.into_iter()),
-        };
-        let released = ask(self.session, grants.next().expect("the plan pays for each release"))?;
+        self.pay()?;
+        let grant = self.grants.as_mut().and_then(Iterator::next);
+        let released = ask(self.session, grant.expect("the plan pays for each release"))?;
         (self.progress)(&released);
         Ok(released)
     }

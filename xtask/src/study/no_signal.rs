@@ -1,4 +1,5 @@
-//! Generated tables whose columns say nothing of the target: how much worse a fit is there than the base rate, or the mean.
+//! Generated tables whose columns say nothing of the target: how much worse a fit is there than the base rate, or the mean, as a share of
+//! what those lose.
 
 use fastrand::Rng;
 
@@ -8,7 +9,9 @@ use super::report;
 use super::runner::Runner;
 use crate::say;
 
+/// Fresh rows where classes are as frequent as each other, and expected rows of a rare class.
 const FRESH_ROWS: usize = 4000;
+const FRESH_RARE_ROWS: f64 = 100.0;
 const DELTA: f64 = 1e-6;
 
 /// What a generated table looks like.
@@ -21,16 +24,19 @@ struct Shape {
     categories: usize,
     /// 0 for a normal number.
     classes: usize,
+    /// Share of the second of two classes; else all are as frequent as each other.
+    rare: Option<f64>,
     methods: &'static [&'static str],
 }
 
-const SHAPES: [Shape; 5] = [
+const SHAPES: [Shape; 7] = [
     Shape {
         name: "two classes, 300 categories",
         rows: 1000,
         numbers: 0,
         categories: 5,
         classes: 2,
+        rare: None,
         methods: &["noisy-gd"],
     },
     Shape {
@@ -39,6 +45,25 @@ const SHAPES: [Shape; 5] = [
         numbers: 40,
         categories: 0,
         classes: 2,
+        rare: None,
+        methods: &["noisy-gd"],
+    },
+    Shape {
+        name: "one row in 200, 8 numbers",
+        rows: 20_000,
+        numbers: 8,
+        categories: 0,
+        classes: 2,
+        rare: Some(0.005),
+        methods: &["noisy-gd"],
+    },
+    Shape {
+        name: "one row in 2000, 8 numbers",
+        rows: 300_000,
+        numbers: 8,
+        categories: 0,
+        classes: 2,
+        rare: Some(0.0005),
         methods: &["noisy-gd"],
     },
     Shape {
@@ -47,6 +72,7 @@ const SHAPES: [Shape; 5] = [
         numbers: 40,
         categories: 0,
         classes: 8,
+        rare: None,
         methods: &["noisy-gd"],
     },
     Shape {
@@ -55,6 +81,7 @@ const SHAPES: [Shape; 5] = [
         numbers: 40,
         categories: 0,
         classes: 0,
+        rare: None,
         methods: &["noisy-gd", "gram"],
     },
     Shape {
@@ -63,6 +90,7 @@ const SHAPES: [Shape; 5] = [
         numbers: 0,
         categories: 5,
         classes: 0,
+        rare: None,
         methods: &["noisy-gd", "gram"],
     },
 ];
@@ -82,7 +110,7 @@ pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
 fn measure(runner: &mut Runner<'_>, shape: &Shape, seed: u64) -> Result<(), String> {
     let mut random = Rng::with_seed(seed);
     let (training, of_training) = rows(shape, shape.rows, &mut random);
-    let (fresh, of_fresh) = rows(shape, FRESH_ROWS, &mut random);
+    let (fresh, of_fresh) = rows(shape, fresh_rows(shape), &mut random);
     let (training, fresh) = (runner.write("training.csv", &training)?, runner.write("fresh.csv", &fresh)?);
     for epsilon in runner.epsilons(&[0.3, 1.0, 3.0, 10.0]) {
         for adjacency in runner.adjacencies(&["add-remove"]) {
@@ -93,7 +121,7 @@ fn measure(runner: &mut Runner<'_>, shape: &Shape, seed: u64) -> Result<(), Stri
                 let excess = if shape.classes == 0 {
                     found["rmse"].powi(2) / mean_square(&of_fresh, mean(&of_training)) - 1.0
                 } else {
-                    found["log_loss"] - base_loss(shape.classes, &of_training, &of_fresh)
+                    found["log_loss"] / base_loss(shape.classes, &of_training, &of_fresh) - 1.0
                 };
                 runner.add(&case, seed, Figures::from([("excess", excess), ("processor_seconds", seconds)]))?;
             }
@@ -110,12 +138,19 @@ fn rows(shape: &Shape, count: usize, random: &mut Rng) -> (String, Vec<f64>) {
     for _ in 0..count {
         (0..shape.numbers).for_each(|_| text.push_str(&format!("{},", normal(random).clamp(-4.0, 4.0))));
         (0..shape.categories).for_each(|_| text.push_str(&format!("v{},", random.usize(..NAMES))));
-        let target =
-            if shape.classes == 0 { normal(random).clamp(-4.0, 4.0) } else { random.usize(..shape.classes) as f64 };
+        let target = match shape.rare {
+            Some(rate) => f64::from(u8::from(random.f64() < rate)),
+            None if shape.classes == 0 => normal(random).clamp(-4.0, 4.0),
+            None => random.usize(..shape.classes) as f64,
+        };
         text.push_str(&format!("{target}\n"));
         targets.push(target);
     }
     (text, targets)
+}
+
+fn fresh_rows(shape: &Shape) -> usize {
+    shape.rare.map_or(FRESH_ROWS, |rate| (FRESH_RARE_ROWS / rate) as usize)
 }
 
 fn names(shape: &Shape) -> impl Iterator<Item = String> {

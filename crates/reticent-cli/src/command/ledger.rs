@@ -9,6 +9,7 @@ use reticent_core::units::Delta;
 use reticent_curator::ledger_file::{Entry, LedgerFile};
 use reticent_fit::certificate::Certificate;
 use reticent_fit::model::Model;
+use reticent_fit::plan::Plan;
 use serde_json::json;
 
 use super::read_model;
@@ -121,7 +122,8 @@ fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure>
     }
     for (place, entry) in matched {
         text.push_str(&format!(
-            "{}: its seal of entry {entry} is the ledger's, as are its price, releases and schema\n",
+            "{}: its seal of entry {entry} is the ledger's, as are its price, method, releases and schema (coefficients are not \
+             in the ledger: keep the file that `fit` wrote)\n",
             place.display()
         ));
     }
@@ -139,6 +141,8 @@ fn difference(model: &Model, certificate: &Certificate, entry: &Entry) -> Option
         Some("price under the relation that it claims")
     } else if !releases.eq(&entry.request.releases) {
         Some("list of releases")
+    } else if entry.request.purpose != Plan::purpose(&certificate.method) {
+        Some("method")
     } else if certificate.schema != entry.request.schema || model.schema.fingerprint() != entry.request.schema {
         Some("schema")
     } else {

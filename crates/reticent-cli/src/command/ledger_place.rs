@@ -16,7 +16,7 @@ pub(super) enum LedgerPlace {
 }
 
 impl LedgerPlace {
-    /// The named ledger, or the one beside the file that `flag` names.
+    /// The named ledger, or the one beside the file or folder of private rows that `flag` names.
     ///
     /// Asked before anything else: what comes out of a pipe has no place of its own, and a ledger in `/dev` would be found by
     /// no later command.
@@ -86,7 +86,10 @@ fn in_shell(word: &str) -> String {
 
 /// A link to a table shares the ledger of the table itself. None beside a pipe, a device, or a file without a name.
 pub(super) fn ledger_beside(file: &Path) -> Option<PathBuf> {
-    let itself = if file.is_symlink() { file.canonicalize() } else { Ok(file.to_owned()) };
+    // A folder may end in a slash, and the ledger lies beside it.
+    let file = &file.components().collect::<PathBuf>();
+    let has_own_name = !file.is_symlink() && file.file_name().is_some();
+    let itself = if has_own_name { Ok(file.to_owned()) } else { file.canonicalize() };
     if file.metadata().is_ok_and(|found| itself.is_err() || !(found.is_file() || found.is_dir())) {
         return None;
     }

@@ -141,7 +141,7 @@ fn plan(arguments: &PartyPlanArguments) -> Result<(), Failure> {
 
 fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
     let request = &arguments.request;
-    let place = LedgerPlace::of(arguments.ledger.as_deref(), "--parties", &request.parties)?;
+    let place = LedgerPlace::of(arguments.ledger.as_deref(), "--votes", &arguments.votes)?;
     let inputs =
         [request.ballot.schema.as_path(), &request.ballot.auxiliary, &request.parties, &arguments.votes, place.path()];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;

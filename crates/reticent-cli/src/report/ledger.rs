@@ -8,15 +8,19 @@ use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
 use serde_json::{Value, json};
 
+use super::printable;
+
 /// What was spent, and what is left.
 pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
     let mut text = String::new();
     let delta = account.budget.map_or(delta, |budget| budget.delta);
+    // The total of a filter is proved for a limit that was set before: PRIVACY.md, "The promise".
+    let condition = if account.budget.is_some() { "" } else { ", if no price was chosen in view of earlier answers" };
     for (relation, spent) in &account.spent {
         let (mu, epsilon) = (spent.mu_up(), epsilon_of(*spent, delta));
         line!(
             text,
-            "Ledger {}: this table has paid mu {mu:.6} (epsilon {epsilon:.6} at delta {:e}) in all, under {relation}",
+            "Ledger {}: this table has paid mu {mu:.6} (epsilon {epsilon:.6} at delta {:e}{condition}) in all, under {relation}",
             path.display(),
             delta.get()
         );
@@ -65,7 +69,7 @@ pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: O
         return text;
     }
     let width = |heading: &str, of: fn(&Entry) -> &str| {
-        entries.iter().map(|entry| of(entry).chars().count()).max().unwrap_or(0).max(heading.len())
+        entries.iter().map(|entry| printable(of(entry)).chars().count()).max().unwrap_or(0).max(heading.len())
     };
     let purposes = width("purpose", |entry| &entry.request.purpose);
     let data = width("data", |entry| &entry.request.data);
@@ -77,8 +81,8 @@ pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: O
         line!(
             text,
             "{id:>5}  {time:<20}  {:<purposes$}  {:<data$}  {}",
-            request.purpose,
-            request.data,
+            printable(&request.purpose),
+            printable(&request.data),
             prices.join(", ")
         );
     }

@@ -29,7 +29,7 @@ pub(crate) fn claim(certificate: &Certificate) -> String {
     line!(text, "Protects: {}", certificate.relation);
     line!(text, "Public:");
     for fact in &certificate.public {
-        line!(text, "  - {fact}");
+        line!(text, "  - {}", printable(fact));
     }
     text
 }
@@ -51,7 +51,7 @@ pub(crate) fn not_private(model: &Model) -> String {
     let mut text = String::new();
     line!(text, "NOT PRIVATE: fitted without protection, to rows declared public");
     if let Some(data) = &model.public_data {
-        line!(text, "Public data: {} (sha256 {})", data.file, data.sha256);
+        line!(text, "Public data: {} (sha256 {})", printable(&data.file), printable(&data.sha256));
     }
     text
 }
@@ -71,9 +71,9 @@ pub(crate) fn model(model: &Model) -> String {
         }
         Some(certificate) => {
             text.push_str(&claim(certificate));
-            line!(text, "\nMethod: {}, by {}", certificate.method, certificate.software);
-            line!(text, "Schema: {}", certificate.schema);
-            line!(text, "Ledger: {}, entry {}", certificate.ledger.id, certificate.ledger.entry);
+            line!(text, "\nMethod: {}, by {}", printable(&certificate.method), printable(&certificate.software));
+            line!(text, "Schema: {}", printable(&certificate.schema));
+            line!(text, "Ledger: {}, entry {}", printable(&certificate.ledger.id), certificate.ledger.entry);
             line!(
                 text,
                 "\n{:<24} {:>6} {:>18} {:>18} {:>12}",
@@ -87,7 +87,7 @@ pub(crate) fn model(model: &Model) -> String {
                 line!(
                     text,
                     "{:<24} {:>6} {:>18.1} {:>18} {:>12.6}",
-                    release.planned.purpose,
+                    printable(&release.planned.purpose),
                     release.planned.times,
                     release.sensitivity,
                     release.planned.noise_scale.get(),

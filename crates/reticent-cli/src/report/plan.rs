@@ -6,6 +6,7 @@ use reticent_core::units::MuSquared;
 use reticent_fit::plan::Plan;
 
 use super::model::large_delta;
+use super::printable;
 
 /// What a fit would ask, pay and expect.
 pub(crate) fn plan(plan: &Plan) -> String {
@@ -27,7 +28,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
     line!(text, "Protects: {}", claim.relation);
     line!(text, "Public:");
     for fact in &plan.public {
-        line!(text, "  - {fact}");
+        line!(text, "  - {}", printable(fact));
     }
     line!(
         text,

@@ -37,6 +37,13 @@ fn packed(pack: Pack, beginning: &[u8], filling: u8, mebibytes: usize) -> Vec<u8
     [pack(beginning), piece.repeat(mebibytes / PIECE)].concat()
 }
 
+/// The same with a row that is repeated.
+fn packed_rows(pack: Pack, beginning: &[u8], row: &[u8], mebibytes: usize) -> Vec<u8> {
+    const PIECE: usize = 16;
+    let piece = pack(&row.repeat((PIECE << 20) / row.len()));
+    [pack(beginning), piece.repeat(mebibytes / PIECE)].concat()
+}
+
 /// A way to pack bytes.
 type Pack = fn(&[u8]) -> Vec<u8>;
 
@@ -461,6 +468,7 @@ fn weights_and_votes_without_end_are_refused() {
         packed(xz, b"id", b',', 1024),
         packed(zstd, b"", b'#', 1024),
         packed(zstd, b"id,q1\nx,1\n\"", b'\n', 1024),
+        packed_rows(zstd, b"id,q1\n", b"a,0\n", 1024),
     ] {
         folder.write("weights.csv", weights);
         refuse(&folder, 3, measure);

@@ -21,6 +21,8 @@ fn what_cannot_be_asked_leaves_no_ledger() {
     let folder = folder_of(&Table::usual());
     let mut model = json(MODEL);
     model["schema"]["privacy"]["adjacency"] = "party".into();
+    let public = model["certificate"]["public"].as_array_mut().expect("a list");
+    public.push("the number of parties: NOT protected under party".into());
     folder.write("model.json", model.to_string());
     let message = folder.refuse(2, PRIVATE);
     assert!(message.contains("row:party"), "{message}");

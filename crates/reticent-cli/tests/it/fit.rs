@@ -17,7 +17,7 @@ fn stdout_tells_claim_model_and_account() {
       - 7 encoded columns
 
     Model: model.json
-    Ledger [folder]/table.csv.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6) in all, under row:add-remove
+    Ledger [folder]/table.csv.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6, if no price was chosen in view of earlier answers) in all, under row:add-remove
       no limit is set; the owner can set one with `reticent ledger init`
     ");
     let files: Vec<String> = folder.files().into_keys().collect();

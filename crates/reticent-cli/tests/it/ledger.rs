@@ -123,7 +123,7 @@ fn an_unlimited_ledger_needs_a_delta_to_be_told_as_epsilon() {
         1  [time]  fit noisy-gd  table.csv  0.236704 row:add-remove
     ");
     let text = folder.succeed("ledger show table.csv.ledger --delta 1e-6");
-    assert!(text.contains("(epsilon 1.000000 at delta 1e-6) in all, under row:add-remove"), "{text}");
+    assert!(text.contains("(epsilon 1.000000 at delta 1e-6, if no price was chosen in view of earlier answers) in all, under row:add-remove"), "{text}");
     let shown = json(&folder.succeed("ledger show table.csv.ledger --json"));
     assert!(shown["delta"].is_null() && shown["relations"][0]["spent"]["epsilon"].is_null());
 }
@@ -228,6 +228,9 @@ fn a_certificate_that_claims_less_than_was_charged_is_refused() {
     assert!(folder.refuse(2, "show edited.json").contains("a smaller epsilon than its mu has"));
     edited(&|model| model["certificate"]["mu_squared"] = small["certificate"]["mu_squared"].clone());
     assert!(folder.refuse(2, verify).contains("a smaller mu than its releases cost"));
+    edited(&|model| model["certificate"]["public"] = serde_json::json!(["nothing: all is protected"]));
+    assert!(folder.refuse(2, verify).contains("leaves out what its schema takes as public"));
+    assert!(folder.refuse(2, "show edited.json").contains("leaves out what its schema takes as public"));
     // Parts that fit one another, of another entry than the one named.
     for (what, edit) in [
         (
@@ -248,7 +251,8 @@ fn a_certificate_that_claims_less_than_was_charged_is_refused() {
             model["certificate"]["releases"][0]["noise_scale"] = (noise * 2).into();
         }),
         ("schema", &|model| model["certificate"]["schema"] = "0".repeat(64).into()),
-        ("schema", &|model| model["schema"]["privacy"]["rows_max"] = 1000.into()),
+        ("schema", &|model| model["schema"]["features"][0]["kind"]["numeric"]["high"] = 101.0.into()),
+        ("method", &|model| model["certificate"]["method"] = "walr".into()),
     ] {
         edited(edit);
         folder.succeed("show edited.json");
@@ -302,7 +306,7 @@ fn no_ledger_lies_beside_a_pipe() {
     assert_snapshot!(outcome.stderr, @"error: --data /dev/stdin is a pipe or a device, and no ledger can lie beside it; name one with --ledger (`reticent ledger init` makes it)");
     for line in [
         "evaluate --model absent.json --data /dev/stdin --epsilon 1",
-        "party fit --schema absent.toml --auxiliary absent.csv --parties /dev/stdin --votes absent --epsilon 1 --delta 1e-6 \
+        "party fit --schema absent.toml --auxiliary absent.csv --parties absent --votes /dev/stdin --epsilon 1 --delta 1e-6 \
          --out fitted.json",
     ] {
         let outcome = run(line);
@@ -527,6 +531,35 @@ fn a_refusal_does_not_count_labels() {
     }
     let (few, many) = told.split_at(told.len() / 2);
     assert_eq!(few, many);
+}
+
+/// `rows_max` is declared and not counted: by no bound of it does a fit tell how many rows have a usable label, and what it looks at
+/// is paid for.
+#[test]
+fn a_bound_of_the_rows_does_not_count_labels() {
+    let schema = |classes: &str, rows_max: u32| {
+        format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\nrows_max = {rows_max}\n[target]\ncolumn = \"y\"\nclasses = {classes}\n\
+             [features]\na = {{ bounds = [0, 5] }}\n"
+        )
+    };
+    let rows: String = (0..90).map(|row| format!("{},{}\n", row % 3, row % 5)).collect();
+    for method in ["walr", "noisy-gd", "output-perturbation"] {
+        for rows_max in [1, 29, 30, 89, 90] {
+            let folder = Folder::new();
+            folder.write("table.csv", format!("y,a\n{rows}"));
+            folder.write("rare.toml", schema("[2, 7]", rows_max));
+            folder.write("other.toml", schema("[1, 7]", rows_max));
+            let fit = |name: &str| {
+                format!(
+                    "fit --data table.csv --schema {name}.toml --epsilon 1 --delta 1e-6 --method {method} --out {name}.json"
+                )
+            };
+            folder.succeed(&fit("rare"));
+            assert!(folder.spent("table.csv.ledger") > 0.0, "{method}");
+            assert!(folder.refuse(4, &fit("other")).contains("other classes"), "{method}");
+        }
+    }
 }
 
 /// An answer about labels alone protects them all; a fit with other classes would then make public which rows have some of them.

@@ -46,7 +46,7 @@ fn four_parties_make_a_model_by_every_combiner() {
         folder.succeed("show party.json");
         folder.succeed("predict --model party.json --data public.csv --out scored.csv");
     }
-    assert!(is_close(folder.spent("parties.txt.ledger"), spent.sqrt(), 1e-6), "every fit is charged");
+    assert!(is_close(folder.spent("votes.ledger"), spent.sqrt(), 1e-6), "every fit is charged");
 }
 
 /// Behind one row's label may be what a party votes on all rows.
@@ -60,7 +60,7 @@ fn votes_have_a_price_under_party_adjacency_alone() {
             assert!(message.contains(combiner) && message.contains(adjacency), "{message}");
         }
     }
-    assert!(!folder.exists("parties.txt.ledger") && !folder.exists("party.json"));
+    assert!(!folder.exists("votes.ledger") && !folder.exists("party.json"));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn refused_votes_cost_nothing_and_name_the_party() {
     folder.write("public.csv", public.replacen('1', "2", 1));
     let message = folder.refuse(3, FIT);
     assert!(message.contains("another auxiliary file"), "{message}");
-    assert!(!folder.exists("parties.txt.ledger"), "nothing was charged");
+    assert!(!folder.exists("votes.ledger"), "nothing was charged");
 }
 
 #[test]

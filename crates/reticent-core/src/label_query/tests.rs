@@ -11,8 +11,7 @@ use crate::target_window::TargetWindow;
 use crate::units::{Delta, Epsilon, Mu, NoiseScale};
 
 pub(super) fn list(ids: &[&str], values: &[i32]) -> Result<WeightList, WeightListError> {
-    let ids = ids.iter().map(|id| id.as_bytes().into()).collect();
-    WeightList::new(ids, PublicMatrix::new(1, values.to_vec()).expect("short rows"))
+    WeightList::new(EventIds::of(ids)?, PublicMatrix::new(1, values.to_vec()).expect("short rows"))
 }
 
 fn planned(label_high: i32, row_norm_square: u64, noise_scale: u64, cap: u32) -> PlannedAnswer {

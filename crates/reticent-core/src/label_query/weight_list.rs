@@ -1,15 +1,15 @@
 //! The rows that a question names: event ids, and one row of integers for each.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::event_ids::EventIds;
 use crate::public_matrix::PublicMatrix;
 
 /// Event ids with one row of integers each, in the order of whoever made the list: public, and checked when it is made.
 pub struct WeightList {
-    ids: Vec<Box<[u8]>>,
+    ids: EventIds,
     matrix: Arc<PublicMatrix>,
 }
 
@@ -41,35 +41,29 @@ pub enum WeightListError {
         /// The later place, counted from 1.
         row: usize,
     },
+    /// The ids do not fit.
+    #[error("not enough memory for the ids of the list; send fewer rows")]
+    OutOfMemory,
 }
 
 impl WeightList {
-    /// Takes ids and rows; each id may be there once, so that one label moves one row of the sum.
+    /// Takes ids and rows: each id is there once, so that one label moves one row of the sum.
     ///
     /// # Errors
-    /// [`WeightListError`] names the first row that is wrong.
-    pub fn new(ids: Vec<Box<[u8]>>, matrix: PublicMatrix) -> Result<Self, WeightListError> {
+    /// [`WeightListError::Length`] or [`WeightListError::Empty`].
+    pub fn new(ids: EventIds, matrix: PublicMatrix) -> Result<Self, WeightListError> {
         if ids.len() != matrix.rows() {
             return Err(WeightListError::Length { ids: ids.len(), rows: matrix.rows() });
         }
         if ids.is_empty() {
             return Err(WeightListError::Empty);
         }
-        let mut seen: HashSet<&[u8]> = HashSet::with_capacity(ids.len());
-        for (row, id) in ids.iter().enumerate() {
-            if id.is_empty() {
-                return Err(WeightListError::NoId { row: row + 1 });
-            }
-            if !seen.insert(id) {
-                return Err(WeightListError::Repeated { row: row + 1 });
-            }
-        }
         Ok(Self { ids, matrix: Arc::new(matrix) })
     }
 
     /// Ids in the order of the rows.
     #[must_use]
-    pub fn ids(&self) -> &[Box<[u8]>] {
+    pub fn ids(&self) -> &EventIds {
         &self.ids
     }
 
@@ -114,7 +108,7 @@ mod tests {
         assert!(!product_fits_62_bits(1 << 27, 1 << 20, 1 << 15));
         assert!(!product_fits_62_bits(u64::MAX, u32::MAX, u32::MAX));
         let of_rows = |rows: u32| {
-            let ids = (0..rows).map(|row| row.to_string().into_bytes().into()).collect();
+            let ids = EventIds::of((0..rows).map(|row| row.to_string())).expect("each once");
             WeightList::new(ids, PublicMatrix::new(1, vec![1 << 20; rows as usize]).expect("short rows"))
         };
         assert!(of_rows(1024).expect("unique").fits_62_bits(u32::MAX));
@@ -124,7 +118,8 @@ mod tests {
     #[test]
     fn a_list_keeps_its_ids_and_integers() {
         let list = list(&["a", "b"], &[7, -9]).expect("unique");
-        assert_eq!(list.ids(), [Box::from(*b"a"), Box::from(*b"b")]);
+        assert!(list.ids().iter().eq([b"a", b"b"]));
+        assert_eq!((list.ids().place_of(b"b"), list.ids().place_of(b"c")), (Some(1), None));
         assert_eq!(**list.matrix(), PublicMatrix::new(1, vec![7, -9]).expect("short rows"));
     }
 }

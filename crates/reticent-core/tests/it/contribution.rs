@@ -529,7 +529,7 @@ fn votes_are_added_times_the_public_rows() {
             label_high: 5,
             rows: 2,
             row_norm_square: matrix.row_norm_square(),
-            eigenvalue: matrix.eigenvalue_bound(),
+            eigenvalue: matrix.eigenvalue_bound().expect("small"),
         };
         let shape = QueryShape::new(map, PrivacyUnit::Row, 2).expect("small");
         let query = SumQuery::of_matrix(shape, matrix.clone()).expect("fits");

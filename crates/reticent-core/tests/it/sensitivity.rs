@@ -211,7 +211,7 @@ proptest! {
             let shape = QueryShape::new(map(eigenvalue), PrivacyUnit::Row, 1000).expect("small");
             SumQuery::of_matrix(shape, matrix.clone()).expect("within its own bounds")
         };
-        let (query, of_votes) = (asked(0), asked(matrix.eigenvalue_bound()));
+        let (query, of_votes) = (asked(0), asked(matrix.eigenvalue_bound().expect("small")));
         let relation = |adjacency| Relation { unit: PrivacyUnit::Row, adjacency };
         for query in [&query, &of_votes] {
             prop_assert!(query.shape().sensitivity(&relation(Adjacency::AddRemove)).is_none());
@@ -257,7 +257,7 @@ fn the_votes_of_a_row_count_together() {
         label_high: 5,
         rows: 3,
         row_norm_square: matrix.row_norm_square(),
-        eigenvalue: matrix.eigenvalue_bound(),
+        eigenvalue: matrix.eigenvalue_bound().expect("small"),
     };
     let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
     let query = SumQuery::of_matrix(shape, matrix).expect("within its own bounds");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::engine::Engine;
-use reticent_core::label_query::{LabelRelease, LabelReleaseError, WeightList};
+use reticent_core::label_query::{EventIds, LabelRelease, LabelReleaseError, WeightList};
 use reticent_core::ledger::{Budget, LedgerStore};
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Map, SumQuery};
@@ -112,7 +112,7 @@ fn weights_read_back_as_written() {
     let home = Home::new();
     let ids = ["plain", "with,comma", "with \"quotes\"", "two\nlines", "#hash"];
     let matrix = PublicMatrix::new(2, vec![1, -2, 0, 1 << 20, -(1 << 20), 0, 5, 6, 7, 8]).expect("short rows");
-    let list = WeightList::new(ids.iter().map(|id| id.as_bytes().into()).collect(), matrix).expect("unique");
+    let list = WeightList::new(EventIds::of(ids).expect("unique"), matrix).expect("as many");
     let file = fs::File::create(home.path("w.csv")).expect("writable");
     write_weights(&list, "a comment\nof two \"lines\"", file).expect("written");
     let read = read_weights(&home.path("w.csv"), &mut |_| ()).expect("sound");

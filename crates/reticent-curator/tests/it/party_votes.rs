@@ -42,7 +42,7 @@ fn product(values: Vec<i32>) -> SumQuery {
         label_high: VOTE_STEPS,
         rows: ROWS as u64,
         row_norm_square: matrix.row_norm_square(),
-        eigenvalue: matrix.eigenvalue_bound(),
+        eigenvalue: matrix.eigenvalue_bound().expect("small"),
     };
     SumQuery::of_matrix(QueryShape::new(map, PrivacyUnit::Row, ROWS as u64).expect("small"), matrix).expect("fits")
 }

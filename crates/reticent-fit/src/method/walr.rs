@@ -28,6 +28,7 @@ use reticent_math::public_design::{self, Curvature, longest_row};
 use reticent_math::range_search::{BoundsPart, find_labels};
 use reticent_math::released_gradient::{self, Descent};
 use reticent_math::{Mat, MatRef};
+use thiserror::Error;
 
 use super::{FitRequest, Method, start_weights};
 use crate::options::{MethodOption, Options};
@@ -194,6 +195,11 @@ fn product_noise(product: &PlannedRelease, model: ResponseModel) -> f64 {
     product.noise_scale.get() as f64 / (f64::from(MATRIX_NORM_MAX) * label_unit(model))
 }
 
+/// Features that no vectors can be made of, and why.
+#[derive(Debug, Error)]
+#[error("the public features do not allow this fit: {0}")]
+pub struct UnfitFeatures(String);
+
 /// The public integer vectors of the rows: one column a feature column, those that are not needed zero; every row's norm is
 /// at most `2^20`.
 ///
@@ -201,13 +207,13 @@ fn product_noise(product: &PlannedRelease, model: ResponseModel) -> f64 {
 /// A pure function of public values: privacy needs only the norms, which [`PublicMatrix`] checks.
 ///
 /// # Errors
-/// [`FitError::PublicFeatures`] when the features are empty or not finite.
+/// [`UnfitFeatures`] when the features are empty, not finite or too badly scaled.
 pub fn public_matrix(
     features: &PublicFeatures,
     model: ResponseModel,
     settings: &Settings,
     noise_scale: f64,
-) -> Result<PublicMatrix, FitError> {
+) -> Result<PublicMatrix, UnfitFeatures> {
     let rows = matrix_of(features);
     let (integers, outputs) = match settings {
         Settings::NoiseAware => {
@@ -332,8 +338,8 @@ fn matrix_of(features: &PublicFeatures) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(&features.values, features.rows(), features.columns)
 }
 
-fn unfit(error: impl std::fmt::Display) -> FitError {
-    FitError::PublicFeatures(error.to_string())
+fn unfit(error: impl std::fmt::Display) -> UnfitFeatures {
+    UnfitFeatures(error.to_string())
 }
 
 fn numeric(error: impl std::fmt::Display) -> FitError {
@@ -428,17 +434,20 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     Ok(Plan::of(NAME, request, releases, expectations))
 }
 
-/// Public work first, then the releases, then the estimate.
+/// Vectors of the public features, then the releases, then the estimate.
 fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
     let features = releases.public_features()?;
     if features.rows() == 0 {
         let message = "no row has a usable label; compare the spellings of the target's values with the schema";
         return Err(FitError::PublicFeatures(message.to_owned()));
     }
+    // How many rows there are depends on which labels are usable: from here on their classes are the ones that were paid for.
+    releases.pay()?;
     let last = releases.count() - 1;
     let planned = releases.planned(last);
     let (noise_scale, noise) = (planned.noise_scale.get() as f64, product_noise(planned, checked.model));
-    let matrix = Arc::new(public_matrix(&features, checked.model, &checked.settings, noise_scale)?);
+    let matrix = public_matrix(&features, checked.model, &checked.settings, noise_scale).map_err(numeric)?;
+    let matrix = Arc::new(matrix);
     let (mut window, mut square) = (TargetWindow::BOUNDS, None);
     if last > 0 {
         let bins = releases.of_matrix(0, &matrix, window)?;

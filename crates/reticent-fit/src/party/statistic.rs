@@ -39,6 +39,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
     let (schema, claim, auxiliary) = (request.fit.schema, request.fit.claim, request.auxiliary);
     let outputs = outputs(schema);
     let matrix = Arc::new(whitened_rows(auxiliary)?);
+    let eigenvalue = matrix.eigenvalue_bound().map_err(|error| PlanError::Parameter(error.to_string()))?;
     let map = Map::MatrixProduct {
         columns: matrix.columns() as u32,
         outputs: outputs as u32,
@@ -47,13 +48,13 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
         label_high: VOTE_STEPS,
         rows: matrix.rows() as u64,
         row_norm_square: matrix.row_norm_square(),
-        eigenvalue: matrix.eigenvalue_bound(),
+        eigenvalue,
     };
     let shape = QueryShape::new(map, schema.privacy().unit.clone(), matrix.rows() as u64)?;
     let purpose = "votes times auxiliary rows";
     let release = plan_release(NAME, purpose, shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
     let parties = request.parties as f64;
-    let root = (matrix.eigenvalue_bound() as f64 * matrix.rows() as f64).sqrt();
+    let root = (eigenvalue as f64 * matrix.rows() as f64).sqrt();
     let expectations = vec![Expectation {
         name: "noise of a mean vote",
         value: release.noise_scale.get() as f64 / (f64::from(VOTE_STEPS) * parties * root),

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use proptest::prelude::*;
 use reticent_core::encoding::Encoding;
-use reticent_core::label_query::WeightList;
+use reticent_core::label_query::{EventIds, WeightList};
 use reticent_core::ledger::Request;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::schema::Schema;
@@ -61,9 +61,9 @@ fn labels_of_another_organisation() {
             let values = (rows, relabelled, any::<prop::sample::Index>(), weights, circumstances(EPSILONS));
             let name = format!("label measure, {target}, unit {unit}");
             for_all(&name, cases(500), values, |(rows, labels, changed, weights, circumstances)| {
-                let ids = (0..6).map(|event| format!("e{event}").into_bytes().into_boxed_slice()).collect();
+                let ids = EventIds::of((0..6).map(|event| format!("e{event}"))).expect("ids come once");
                 let matrix = PublicMatrix::new(2, weights).expect("short rows");
-                let list = WeightList::new(ids, matrix).expect("ids come once");
+                let list = WeightList::new(ids, matrix).expect("as many ids as rows");
                 let terms = LabelTerms {
                     schema: &schema,
                     id_column: "event",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
+use reticent_core::label_query::{EventIds, LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::schema::Schema;
 use reticent_curator::identified_rows::{Columns, IdentifiedRows};
@@ -99,11 +99,11 @@ fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
 
 /// A list of weights that were just made: what is wrong with it is wrong with the table's column of ids.
 fn list_of(ids: Vec<Box<[u8]>>, matrix: PublicMatrix, data: &Path, id: &str) -> Result<WeightList, Failure> {
-    WeightList::new(ids, matrix).map_err(|error| {
+    EventIds::of(ids).and_then(|ids| WeightList::new(ids, matrix)).map_err(|error| {
         let finding = match error {
             WeightListError::Repeated { row } => format!("row {row} has the id of an earlier row"),
             WeightListError::NoId { row } => format!("row {row} has no id"),
-            WeightListError::Empty | WeightListError::Length { .. } => {
+            WeightListError::Empty | WeightListError::Length { .. } | WeightListError::OutOfMemory => {
                 return Failure::Data(format!("{}: {error}", data.display()));
             }
         };

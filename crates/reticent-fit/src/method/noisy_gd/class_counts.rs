@@ -9,8 +9,8 @@ pub(super) struct ClassCounts {
     noise: f64,
 }
 
-/// Smallest rate of a class that is believed.
-const RATE_MIN: f64 = 0.002;
+/// Rows of a class that are believed at least, as where none was counted (Krichevsky, Trofimov 1981).
+const ROWS_MIN: f64 = 0.5;
 /// Prior standard deviation of the rate of one of two classes; times `2/K` for `K` classes.
 const RATE_PRIOR: f64 = 0.3;
 
@@ -48,7 +48,7 @@ impl ClassCounts {
         let noise = self.noise / rows * ((classes - 1.0) / classes).sqrt();
         let trust = trust(2.0 * RATE_PRIOR / classes, noise);
         // A rare class cannot be told from noise: its rate is not believed below half the noise.
-        let least = (noise / 2.0).clamp(RATE_MIN.min(1.0 / classes), 1.0 / classes);
+        let least = (noise / 2.0).max(ROWS_MIN / rows).min(1.0 / classes);
         let rates: Vec<f64> =
             self.counts.iter().map(|count| (1.0 / classes + trust * (count - mean) / rows).max(least)).collect();
         let total: f64 = rates.iter().sum();
@@ -95,6 +95,16 @@ mod tests {
         assert!(counts.log_odds(rows)[0].abs() < 1.5, "drawn toward zero: {:?}", counts.log_odds(rows));
         let counts = ClassCounts::of(&[30_000.0, 10_000.0], 10.0);
         assert!((counts.log_odds(counts.rows(Some(40_000.0)))[0] - (1.0f64 / 3.0).ln()).abs() < 1e-3);
+    }
+
+    /// 150 rows in 300,000, counted with noise of 5: between 1/2 of the noise and the count nothing is made up.
+    #[test]
+    fn a_rare_class_is_believed_as_far_as_it_was_counted() {
+        let rate = |counted: f64, noise: f64| ClassCounts::of(&[300_000.0 - counted, counted], noise).rate(300_000.0);
+        assert!((rate(150.0, 5.0) / 5e-4 - 1.0).abs() < 1e-3, "{}", rate(150.0, 5.0));
+        // The noise of a rate is that of a difference of two counts: 5 / sqrt(2) rows.
+        assert!((rate(-3.0, 5.0) * 300_000.0 / (5.0 / 2f64.sqrt() / 2.0) - 1.0).abs() < 0.01, "{}", rate(-3.0, 5.0));
+        assert!((rate(0.0, 1e-6) * 300_000.0 / 0.5 - 1.0).abs() < 1e-3, "half a row: {}", rate(0.0, 1e-6));
     }
 
     #[test]
