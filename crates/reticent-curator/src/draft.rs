@@ -4,6 +4,7 @@
 //! value is looked at, because a bound or a category taken from private rows would be an output that nobody paid for.
 //! Of a file that its owner declares public the values are read, and the draft is complete.
 
+mod doubtful_header;
 mod foreign_numbers;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -18,7 +19,7 @@ use reticent_core::schema::{
 use self::foreign_numbers::ForeignNumbers;
 use crate::source::{
     ColumnNames, CsvTable, NamedIn, ParquetTable, RawRow, Role, SourceError, USUAL_DELIMITERS, UnboundTable,
-    ValueClass, WantedColumn, is_number,
+    ValueClass, WantedColumn,
 };
 
 /// What is known about a file before a schema is drafted from it.
@@ -41,7 +42,7 @@ pub struct DraftOptions {
 /// [`SourceError`] when the file cannot be read, when it has no column of the target's name, or when the first line of
 /// a text file may be a row.
 pub fn draft_schema(path: &Path, options: &DraftOptions) -> Result<String, SourceError> {
-    let draft = match UnboundTable::open(path)? {
+    let draft = match UnboundTable::open(path, options.header != Some(false))? {
         UnboundTable::Csv(stream) => draft_of_text(path, *stream, options)?,
         UnboundTable::Parquet(table) => draft_of_parquet(*table, options)?,
     };
@@ -98,11 +99,11 @@ fn draft_of_text(
         let quoted: Vec<String> = names.iter().map(|name| toml_string(name)).collect();
         format.push(format!("columns = {}", toml_list(&quoted, "columns = ".len())));
         // The first line is a row: begin again.
-        if let UnboundTable::Csv(stream) = UnboundTable::open(path)? {
+        if let UnboundTable::Csv(stream) = UnboundTable::open(path, false)? {
             table = CsvTable::new(path, *stream, delimiter);
         }
     } else if options.header.is_none() {
-        refuse_doubtful_header(path, &names)?;
+        doubtful_header::refuse(path, &names)?;
     }
     if delimiter != b',' {
         format.push(format!("delimiter = {}", toml_string(&char::from(delimiter).to_string())));
@@ -479,28 +480,6 @@ fn most_frequent_delimiter(first: &[u8]) -> u8 {
     let most = counts.iter().max().copied().unwrap_or(0);
     let place = counts.iter().position(|count| *count == most).unwrap_or(0);
     USUAL_DELIMITERS[place]
-}
-
-/// Does not write a row into a schema as if it were names.
-fn refuse_doubtful_header(path: &Path, names: &[String]) -> Result<(), SourceError> {
-    let doubt = |reason| Err(SourceError::HeaderDoubtful { path: path.to_owned(), reason });
-    if names.first().is_some_and(|name| name.starts_with(['@', '%'])) {
-        return doubt("it begins as ARFF files do, which are not read; turn it into CSV");
-    }
-    if names.iter().any(|name| is_number(name)) {
-        return doubt("it has a number where a name is expected");
-    }
-    let is_pair = |word: &str| word.split_once(':').is_some_and(|(index, value)| is_number(index) && is_number(value));
-    if names.iter().flat_map(|name| name.split_ascii_whitespace()).any(is_pair) {
-        return doubt(
-            "it has index:value pairs, as libsvm files do, whose schema has format = \"libsvm\" under [table]",
-        );
-    }
-    // A table's first column may be a nameless row number.
-    if names.iter().skip(1).any(|name| MISSING_DEFAULT.contains(&name.as_str())) {
-        return doubt("a name is missing in it");
-    }
-    Ok(())
 }
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {

@@ -262,8 +262,9 @@ pub(crate) enum UnboundTable {
 }
 
 impl UnboundTable {
-    pub(crate) fn open(path: &Path) -> Result<Self, SourceError> {
-        Ok(match compression::open(path, true)? {
+    /// `is_header`: whether the first line of a text is one.
+    pub(crate) fn open(path: &Path, is_header: bool) -> Result<Self, SourceError> {
+        Ok(match compression::open(path, is_header)? {
             (Opened::Text(stream), _) => Self::Csv(Box::new(stream)),
             (Opened::Parquet(file), bytes_total) => {
                 Self::Parquet(Box::new(ParquetTable::new(path, file, bytes_total)?))

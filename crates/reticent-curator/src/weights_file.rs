@@ -77,7 +77,7 @@ impl WeightsFileError {
 /// # Errors
 /// [`WeightsFileError`], a function of the file alone.
 pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<WeightList, WeightsFileError> {
-    let UnboundTable::Csv(stream) = UnboundTable::open(path)? else { return Err(WeightsFileError::Header) };
+    let UnboundTable::Csv(stream) = UnboundTable::open(path, true)? else { return Err(WeightsFileError::Header) };
     let mut table = CsvTable::new(path, *stream, b',');
     let mut header = None;
     for _ in 0..=COMMENTS_MAX {

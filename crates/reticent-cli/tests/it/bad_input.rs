@@ -503,3 +503,48 @@ fn labels_that_are_blank_lines_are_refused() {
     folder.succeed(FIT);
     assert!(folder.json("model.json")["certificate"].to_string().contains("a figure of 3 for the number of units"));
 }
+
+/// A record must not be printed as if its cells were names of columns.
+#[test]
+fn json_is_no_table() {
+    let folder = Folder::new();
+    for text in [
+        format!("{{\"age\": 20, \"note\": \"{CANARY}\"}}\n{{\"age\": 30, \"note\": \"x\"}}\n"),
+        format!("[\n  {{\"age\": 20, \"note\": \"{CANARY}\"}}\n]\n"),
+        format!("\u{feff}\n  [[20, \"{CANARY}\"]]\n"),
+        format!("[\"{CANARY}\", 20]\n"),
+        format!("[null, \"{CANARY}\"]\n"),
+    ] {
+        for bytes in [text.clone().into_bytes(), gzip(text.as_bytes())] {
+            folder.write("table.csv", bytes);
+            for command in [
+                "schema draft table.csv",
+                "schema draft table.csv --header",
+                FIT,
+                "predict --model model.json --data table.csv --out p.csv",
+                "evaluate --model model.json --data table.csv --public",
+            ] {
+                let message = folder.refuse(3, command);
+                assert_eq!(
+                    message, "error: table.csv is JSON, which is not read; convert it to CSV or Parquet\n",
+                    "{command}"
+                );
+            }
+        }
+    }
+    // Some databases write names so.
+    folder.write("table.csv", "[age],[dose],{x}\n1,2,3\n");
+    assert!(folder.succeed("schema draft table.csv").contains("\"[age]\" = {}"));
+}
+
+/// Of a table without a header the first line is a row, and its letters decide nothing.
+#[test]
+fn a_row_that_looks_like_json_is_a_row() {
+    let folder = Folder::new();
+    let schema = format!("[table]\nheader = false\ncolumns = [\"ward\", \"age\", \"dose\", \"outcome\"]\n{SCHEMA}");
+    folder.write("schema.toml", schema);
+    folder.write("table.csv", format!("{{{CANARY},20,100,no\n[1,30,200,yes\n"));
+    folder.succeed(FIT);
+    let draft = folder.succeed("schema draft table.csv --no-header");
+    assert!(draft.contains("columns = [\"c1\", \"c2\", \"c3\", \"c4\"]"), "{draft}");
+}

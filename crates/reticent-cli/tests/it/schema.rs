@@ -132,6 +132,19 @@ fn a_draft_of_a_table_without_header_is_refused_until_it_is_said() {
     assert!(message.contains("it begins as ARFF files do, which are not read"), "{message}");
 }
 
+/// What is not written as a number here may be one elsewhere: a row is no header for it.
+#[test]
+fn a_draft_takes_no_foreign_number_and_no_date_for_a_name() {
+    let folder = Folder::new();
+    for value in ["\"77,1\"", "\"1.234,00\"", "$12.50", "2021-08-06", "06.08.2021", "06/08/2021"] {
+        folder.write("table.csv", format!("SECRETCELL42,{value},yes\n"));
+        let message = folder.refuse(3, "schema draft table.csv");
+        assert!(message.contains("where a name is expected; give --no-header"), "{message}");
+        let draft = folder.succeed("schema draft table.csv --no-header --target c3");
+        assert!(draft.contains("columns = [\"c1\", \"c2\", \"c3\"]"), "{draft}");
+    }
+}
+
 #[test]
 fn problems_are_listed_with_their_lines() {
     let folder = Folder::new();

@@ -37,7 +37,7 @@ const WITH_UNIT: &str = "has values that look like numbers with something beside
                          write the number alone in the file, and bounds = [low, high] here";
 
 /// A decimal comma, or groups of three digits, perhaps before a decimal sign of another kind.
-fn is_separated(text: &str) -> bool {
+pub(super) fn is_separated(text: &str) -> bool {
     let is_separator = |letter: char| matches!(letter, ',' | '.' | '\'' | '_' | ' ' | '\u{a0}' | '\u{202f}');
     let groups: Vec<&str> = text.split(is_separator).collect();
     let separators: Vec<char> = text.chars().filter(|letter| is_separator(*letter)).collect();
@@ -59,7 +59,7 @@ fn is_separated(text: &str) -> bool {
 }
 
 /// What stands behind a number, or before it where that is a sign such as that of a currency.
-fn unit(text: &str) -> Option<&str> {
+pub(super) fn unit(text: &str) -> Option<&str> {
     const UNIT_BYTES_MAX: usize = 12;
     let is_digit = |letter: char| letter.is_ascii_digit();
     let (first, last) = (text.find(is_digit)?, text.rfind(is_digit)?);

@@ -252,6 +252,8 @@ fn refuse_partial_parquet(mut file: &File, first: &[u8], path: &Path) -> Result<
 /// The first line of a file, or as much of it as was read.
 #[derive(Clone, Copy)]
 struct Beginning<'a> {
+    /// With the lines behind it, for those who read past blank lines to a header.
+    bytes: &'a [u8],
     line: &'a [u8],
     is_header: bool,
 }
@@ -259,7 +261,7 @@ struct Beginning<'a> {
 impl<'a> Beginning<'a> {
     fn of(first: &'a [u8], is_header: bool) -> Self {
         let length = first.iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(first.len());
-        Self { line: &first[..length], is_header }
+        Self { bytes: first, line: &first[..length], is_header }
     }
 
     /// Whether these are the letters of a format and no text: no format that is told by letters goes on in text. Some go on with what a
@@ -271,6 +273,23 @@ impl<'a> Beginning<'a> {
             Some(rest) => rest.iter().any(is_control),
             None => false,
         }
+    }
+
+    /// Whether names are expected, and the first line that is not blank begins as JSON or JSON Lines do. What were taken for names would
+    /// be a record. A name may stand in square brackets, as some databases write it.
+    fn is_json(self) -> bool {
+        let text = self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.bytes).trim_ascii_start();
+        let begins_a_name = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii();
+        let is_json = match text {
+            [b'{', ..] => true,
+            [b'[', inside @ ..] => {
+                let words: [&[u8]; 3] = [b"true", b"false", b"null"];
+                let has_word = words.iter().any(|word| inside.starts_with(word));
+                has_word || !inside.first().copied().is_some_and(begins_a_name)
+            }
+            _ => false,
+        };
+        self.is_header && is_json
     }
 }
 
@@ -303,6 +322,9 @@ fn refuse_other_kinds(beginning: Beginning<'_>, path: &Path) -> Result<(), Sourc
     // The name of the first file in it is filled up with zeros.
     if line.get(257..262) == Some(b"ustar") && line.contains(&0) {
         found = Some(("a tar archive", "unpack it"));
+    }
+    if beginning.is_json() {
+        found = Some(("JSON", "convert it to CSV or Parquet"));
     }
     found.map_or(Ok(()), |(found, remedy)| Err(SourceError::Unsupported { path: path.to_owned(), found, remedy }))
 }
