@@ -156,6 +156,11 @@ pub(crate) fn is_one_file(one: &Path, other: &Path) -> bool {
     same(one, other)
 }
 
+/// Whether a file lies, or would lie, in a folder or below it: by its own name, or by where a link leads.
+pub(crate) fn is_in_folder(file: &Path, folder: &Path) -> bool {
+    resolve(file).starts_with(resolve(folder))
+}
+
 /// Whether a name is one that SQLite keeps for a file beside a database: to undo or to redo what a crash stopped, it reads what is there.
 fn is_side_file(place: &Path) -> bool {
     // Some file systems know no case.

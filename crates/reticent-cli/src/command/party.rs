@@ -83,6 +83,14 @@ fn ballot(arguments: &BallotArguments) -> Result<(), Failure> {
     check_party(&arguments.party)?;
     let inputs = [arguments.ballot.schema.as_path(), &arguments.ballot.auxiliary];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
+    // What is there may be this ballot, filled in by hand since: no command makes it again.
+    if arguments.out.exists() {
+        return Err(Failure::InputOutput(format!(
+            "{}: there is a file already, perhaps a ballot that is filled in, and a blank one does not replace it; remove it, or \
+             name another place with --out",
+            arguments.out.display()
+        )));
+    }
     let question = Question::read(&arguments.ballot)?;
     out.write_and_finish(&question.ballot.blank(&arguments.party))
 }
@@ -142,6 +150,14 @@ fn plan(arguments: &PartyPlanArguments) -> Result<(), Failure> {
 fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
     let request = &arguments.request;
     let place = LedgerPlace::of(arguments.ledger.as_deref(), "--votes", &arguments.votes)?;
+    if files::is_in_folder(&arguments.out, &arguments.votes) {
+        return Err(Failure::Usage(format!(
+            "--out {}: the folder {} may hold nothing but votes, and the next command would refuse the model there as votes of nobody; \
+             choose another place for the result",
+            arguments.out.display(),
+            arguments.votes.display()
+        )));
+    }
     let inputs =
         [request.ballot.schema.as_path(), &request.ballot.auxiliary, &request.parties, &arguments.votes, place.path()];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;

@@ -66,6 +66,7 @@ fn votes_have_a_price_under_party_adjacency_alone() {
 #[test]
 fn a_ballot_has_to_be_filled_in() {
     let folder = folder();
+    folder.remove("votes/west.csv");
     folder.succeed("party ballot --schema party.toml --auxiliary public.csv --party west --out votes/west.csv");
     let message = folder.refuse(3, FIT);
     assert!(message.contains("party west") && message.contains("line 5"), "{message}");
@@ -75,6 +76,35 @@ fn a_ballot_has_to_be_filled_in() {
         .map(|line| if line.ends_with(',') { format!("{line}no\n") } else { format!("{line}\n") })
         .collect();
     folder.write("votes/west.csv", filled);
+    folder.succeed(FIT);
+}
+
+#[test]
+fn a_blank_ballot_replaces_nothing() {
+    let folder = folder();
+    let votes = folder.text("votes/west.csv");
+    let ballot = "party ballot --schema party.toml --auxiliary public.csv --party west --out votes/west.csv";
+    let message = folder.refuse(5, ballot);
+    assert!(message.contains("votes/west.csv: there is a file already") && message.contains("remove it"), "{message}");
+    assert_eq!(folder.text("votes/west.csv"), votes);
+    folder.remove("votes/west.csv");
+    folder.succeed(ballot);
+}
+
+/// The model would be votes of nobody for the next command.
+#[test]
+fn no_model_goes_among_the_votes() {
+    let folder = folder();
+    for place in ["votes/party.json", "votes/.party.json", "./votes/../votes/west.csv"] {
+        let message = folder.refuse(2, &FIT.replace("party.json", place));
+        assert!(message.contains("may hold nothing but votes"), "{message}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.path("votes"), folder.path("link")).expect("a link");
+        assert!(folder.refuse(2, &FIT.replace("party.json", "link/party.json")).contains("nothing but votes"));
+    }
+    assert!(!folder.exists("votes.ledger"), "nothing was charged");
     folder.succeed(FIT);
 }
 
