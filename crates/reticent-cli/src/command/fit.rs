@@ -32,6 +32,7 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     inputs.push(place.path());
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let public = arguments.request.public_data.as_deref();
+    // By names and links alone. That a copy has the same size or bytes would be told unpaid, to somebody who tries guesses at a row.
     if let Some(public) = public.filter(|public| files::is_one_file(public, &arguments.data)) {
         return Err(Failure::Usage(format!(
             "--public-data {} is the private table itself; a public table has other rows, which need no protection",
