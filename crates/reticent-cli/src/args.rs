@@ -168,8 +168,9 @@ pub(crate) struct PlanArguments {
 
 #[derive(Args)]
 #[command(after_help = "\
-Example:
-  reticent predict --model model.json --data new.csv --out scored.parquet")]
+Examples:
+  reticent predict --model model.json --data new.csv --out scored.parquet
+  reticent predict --model model.json --data new.csv --out - | head")]
 pub(crate) struct PredictArguments {
     /// Model file
     #[arg(long, value_name = "MODEL")]
@@ -177,7 +178,7 @@ pub(crate) struct PredictArguments {
     /// Table with the model's features; the target column may be absent
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
-    /// Where the predictions go: Parquet if the name ends in .parquet, else CSV, not compressed
+    /// Where the predictions go: Parquet if the name ends in .parquet, else CSV, not compressed; - for CSV to stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 }

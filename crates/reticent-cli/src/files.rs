@@ -32,6 +32,13 @@ impl OutputFile {
     }
 
     pub(crate) fn create(place: &Path) -> Result<Self, Failure> {
+        if is_stdout(place) {
+            return Err(Failure::Usage(
+                "-: this result is a file, written whole or not at all, and does not go to stdout; choose a name for it (./- if it is to be \
+                 called so)"
+                    .to_owned(),
+            ));
+        }
         let failed = |error: io::Error| {
             let message = format!("cannot write here: {error}; choose another place for the result");
             Failure::InputOutput(format!("{}: {message}", place.display()))
@@ -134,6 +141,95 @@ pub(crate) fn read_text(path: &Path, what: &str, bytes_max: u64) -> Result<Strin
     }
     String::from_utf8(bytes)
         .map_err(|_| Failure::Usage(format!("{}: not a {what}: it is not UTF-8 text", path.display())))
+}
+
+/// Where rows go that are written one after another: a file, or stdout, where part of them may be out when a command stops.
+pub(crate) enum RowOutput {
+    /// Whole or not at all.
+    File(OutputFile),
+    /// For the next command of a pipe.
+    Stdout(PipedStdout),
+}
+
+impl RowOutput {
+    /// Stdout if the place is `-`, else as [`OutputFile::create_beside`].
+    pub(crate) fn create_beside(place: &Path, inputs: &[&Path]) -> Result<Self, Failure> {
+        if is_stdout(place) {
+            return Ok(Self::Stdout(PipedStdout { stdout: io::stdout(), is_closed: false }));
+        }
+        OutputFile::create_beside(place, inputs).map(Self::File)
+    }
+
+    pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
+        match self {
+            Self::File(file) => file.writer(),
+            Self::Stdout(stdout) => stdout,
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Stdout(mut stdout) => {
+                stdout.flush().map_err(|error| Failure::InputOutput(format!("writing to stdout: {error}")))
+            }
+        }
+    }
+}
+
+/// Stdout until its reader closes it, which is the reader's choice and no error: what comes after that is dropped.
+pub(crate) struct PipedStdout {
+    stdout: io::Stdout,
+    is_closed: bool,
+}
+
+impl PipedStdout {
+    /// What was done, or as if it had been done where nobody reads any more.
+    fn or_closed<T>(&mut self, outcome: io::Result<T>, done: T) -> io::Result<T> {
+        match outcome {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(done)
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+impl Write for PipedStdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
+        let outcome = self.stdout.write(bytes);
+        self.or_closed(outcome, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        let outcome = self.stdout.flush();
+        self.or_closed(outcome, ())
+    }
+}
+
+/// Whether a place is the usual word for stdout.
+fn is_stdout(place: &Path) -> bool {
+    place == Path::new("-")
+}
+
+/// Refuses a name that promises a compressed file, which nobody writes here.
+pub(crate) fn refuse_compressed_name(place: &Path, contents: &str, endings: &str) -> Result<(), Failure> {
+    const COMPRESSED: [&str; 4] = ["gz", "xz", "zst", "zstd"];
+    let is_compressed = |extension: &std::ffi::OsStr| COMPRESSED.iter().any(|end| extension.eq_ignore_ascii_case(end));
+    if place.extension().is_some_and(is_compressed) {
+        return Err(Failure::Usage(format!(
+            "--out {}: {contents} are not compressed; choose a name that ends in {endings}",
+            place.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Writes a result that was paid for to stdout, or to stderr when stdout does not take it.

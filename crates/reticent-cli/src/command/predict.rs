@@ -11,27 +11,18 @@ use self::prediction_writer::PredictionWriter;
 use super::read_model;
 use crate::args::PredictArguments;
 use crate::failure::Failure;
-use crate::files::OutputFile;
-use crate::progress;
+use crate::files::RowOutput;
+use crate::{files, progress};
 
 /// Rows that are held before they are written.
 const BATCH_ROWS: usize = 8192;
 
-/// Ends of names that promise a compressed file.
-const COMPRESSED: [&str; 4] = ["gz", "xz", "zst", "zstd"];
-
 pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
-    let is_compressed = |extension: &std::ffi::OsStr| COMPRESSED.iter().any(|end| extension.eq_ignore_ascii_case(end));
-    if arguments.out.extension().is_some_and(is_compressed) {
-        return Err(Failure::Usage(format!(
-            "--out {}: predictions are not compressed; choose a name that ends in .csv or .parquet",
-            arguments.out.display()
-        )));
-    }
-    let mut out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
+    files::refuse_compressed_name(&arguments.out, "predictions", ".csv or .parquet")?;
+    let mut out = RowOutput::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
     let source = TableSource::open(&arguments.data, &model.schema, Need::Features)?;
-    let mut writer = PredictionWriter::new(&arguments.out, &mut out, &model)?;
+    let mut writer = PredictionWriter::new(&arguments.out, out.writer(), &model)?;
 
     let mut columns = RawColumns::new(Coding::of(&model.schema));
     // One number a row, or one probability a class.

@@ -180,3 +180,29 @@ fn class_names_are_quoted() {
     assert!(text.starts_with("predicted_class,probability_no,\"probability_yes, \"\"very\"\"\"\n"), "{text}");
     assert!(text.lines().nth(1).expect("a row").starts_with("\"yes, \"\"very\"\"\","), "{text}");
 }
+
+/// For a pipe: the file's bytes, and nothing else. Of other commands a result is one file.
+#[test]
+fn predictions_go_to_stdout_where_that_is_asked_for() {
+    let folder = Folder::new();
+    folder.write("table.csv", Table::of(20_000).csv());
+    folder.succeed(PREDICT);
+    let to_stdout = PREDICT.replace("scored.csv", "-");
+    assert!(folder.succeed(&to_stdout) == folder.text("scored.csv"), "another text");
+    assert!(!folder.exists("-"));
+    folder.write("table.csv", "other,columns\n1,2\n");
+    folder.refuse(3, &to_stdout);
+    for line in [
+        "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --out -",
+        "fit-public --data table.csv --schema schema.toml --out -",
+        "walr prepare --data table.csv --schema schema.toml --id event --out -",
+        "party ballot --schema schema.toml --auxiliary table.csv --party north --out -",
+    ] {
+        assert_eq!(
+            folder.refuse(2, line),
+            "error: -: this result is a file, written whole or not at all, and does not go to stdout; choose a name for it (./- if it \
+             is to be called so)\n",
+            "{line}"
+        );
+    }
+}

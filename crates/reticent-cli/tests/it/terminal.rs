@@ -98,6 +98,7 @@ fn a_closed_pipe_is_no_error() {
         "plan --schema schema.toml --epsilon 1 --delta 1e-6",
         "evaluate --model model.json --data table.csv --public",
         "schema draft table.csv",
+        "predict --model model.json --data table.csv --out -",
         "--help",
         FIT,
     ] {

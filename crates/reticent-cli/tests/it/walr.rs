@@ -280,3 +280,20 @@ fn a_release_is_used_with_its_own_weights_target_and_table() {
     folder.write("features.toml", FEATURES_SCHEMA.replace("\"label\"", "\"replace\""));
     assert!(folder.refuse(2, FIT).contains("protects labels only"));
 }
+
+/// Weights are text, whatever the name says.
+#[test]
+fn names_of_compressed_files_are_refused() {
+    let folder = Folder::new();
+    for prepare in
+        [PREPARE, "walr prepare-evaluation --model model.json --data features.csv --id event --out weights.csv"]
+    {
+        for name in ["weights.csv.gz", "weights.ZST", "weights.xz"] {
+            let message = folder.refuse(2, &prepare.replace("weights.csv", name));
+            assert_eq!(
+                message,
+                format!("error: --out {name}: weights are not compressed; choose a name that ends in .csv\n")
+            );
+        }
+    }
+}

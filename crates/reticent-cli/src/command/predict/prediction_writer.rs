@@ -1,6 +1,6 @@
 //! The file of predictions, as CSV or Parquet.
 
-use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +11,9 @@ use reticent_core::largest_place::largest_place;
 use reticent_fit::model::Model;
 
 use crate::failure::Failure;
-use crate::files::OutputFile;
+
+/// A file, or stdout.
+type Out<'a> = &'a mut (dyn Write + Send);
 
 type WriteResult = Result<(), Box<dyn std::error::Error>>;
 
@@ -22,22 +24,22 @@ pub(super) struct PredictionWriter<'a> {
 }
 
 enum Sink<'a> {
-    Csv(Box<csv::Writer<&'a mut File>>),
-    Parquet(Box<ArrowWriter<&'a mut File>>),
+    Csv(Box<csv::Writer<Out<'a>>>),
+    Parquet(Box<ArrowWriter<Out<'a>>>),
 }
 
 impl<'a> PredictionWriter<'a> {
     /// Begins the file: Parquet if its name says so, else CSV with a header.
-    pub(super) fn new(place: &Path, out: &'a mut OutputFile, model: &Model) -> Result<Self, Failure> {
+    pub(super) fn new(place: &Path, out: Out<'a>, model: &Model) -> Result<Self, Failure> {
         let classes = model.classes.clone();
         let failed = |error: &dyn std::fmt::Display| Failure::InputOutput(format!("{}: {error}", place.display()));
         let is_parquet = place.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"));
         let sink = if is_parquet {
             let empty = record_batch(&classes, &[]).map_err(|error| failed(&error))?;
-            let writer = ArrowWriter::try_new(out.writer(), empty.schema(), None).map_err(|error| failed(&error))?;
+            let writer = ArrowWriter::try_new(out, empty.schema(), None).map_err(|error| failed(&error))?;
             Sink::Parquet(Box::new(writer))
         } else {
-            let mut writer = csv::Writer::from_writer(out.writer());
+            let mut writer = csv::Writer::from_writer(out);
             writer.write_record(column_names(&classes)).map_err(|error| failed(&error))?;
             Sink::Csv(Box::new(writer))
         };

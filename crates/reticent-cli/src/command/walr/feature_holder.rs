@@ -22,6 +22,7 @@ use crate::files::OutputFile;
 use crate::{files, progress, report};
 
 pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
+    files::refuse_compressed_name(&arguments.out, "weights", ".csv")?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
     let schema = read_schema(&arguments.schema)?;
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
@@ -32,6 +33,7 @@ pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
 }
 
 pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> Result<(), Failure> {
+    files::refuse_compressed_name(&arguments.out, "weights", ".csv")?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
     let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
