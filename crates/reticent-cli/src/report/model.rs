@@ -120,7 +120,7 @@ pub(crate) fn model(model: &Model) -> String {
         for (name, Coefficient { coefficient, standard_error, range, .. }) in names.iter().zip(&output.coefficients) {
             let interval = interval(*coefficient, *standard_error);
             let range = range.map_or_else(String::new, |range| {
-                let [low, high] = range.map(four_digits);
+                let [low, high] = range.map(|end| rounded(end, range[1] - range[0]));
                 format!("  within {low} to {high}")
             });
             line!(text, "  {name:<width$} {:>14}{interval}{range}", number(*coefficient));
@@ -153,9 +153,14 @@ fn number(value: f64) -> String {
     if value.abs() >= SMALL || value.abs() <= 0.0 { format!("{value:.6}") } else { format!("{value:.3e}") }
 }
 
-/// A number rounded to four digits, as short as it can be written.
-fn four_digits(value: f64) -> f64 {
-    format!("{value:.3e}").parse().expect("a number as it was written")
+/// An end of a range, rounded to four digits, or to as many as it takes to be off by a thousandth of the range at most: of times in
+/// seconds those that differ come last.
+fn rounded(end: f64, width: f64) -> f64 {
+    const OFF_MAX: f64 = 1e-3;
+    /// With so many behind the point of the first, every number is itself.
+    const ALL: usize = 16;
+    let to_digits = |behind: usize| format!("{end:.behind$e}").parse().expect("a number as it was written");
+    (3..ALL).map(to_digits).find(|shown: &f64| (shown - end).abs() <= OFF_MAX * width).unwrap_or(end)
 }
 
 /// The 97.5 % quantile of the standard normal distribution.
@@ -163,7 +168,7 @@ const NORMAL_975: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
 mod tests {
-    use super::number;
+    use super::{number, rounded};
 
     #[test]
     fn small_numbers_keep_their_digits() {
@@ -171,5 +176,15 @@ mod tests {
             [0.0, 1.5, -0.001, -0.000_012_345_6].map(number),
             ["0.000000", "1.500000", "-0.001000", "-1.235e-5"]
         );
+    }
+    #[test]
+    fn ends_of_a_range_stay_apart() {
+        let shown = |ends: [f64; 2]| ends.map(|end| rounded(end, ends[1] - ends[0]).to_string());
+        assert_eq!(shown([0.123_456, 98.765_4]), ["0.1235", "98.77"]);
+        assert_eq!(shown([1_609_459_200.0, 1_609_545_600.0]), ["1609459200", "1609545600"]);
+        assert_eq!(shown([1_609_459_234.0, 1_641_081_634.0]), ["1609460000", "1641100000"]);
+        assert_eq!(shown([1_000_000.0, 1_000_001.0]), ["1000000", "1000001"]);
+        assert_eq!(shown([-0.000_012_345_6, 5000.4]), ["-0.00001235", "5000"]);
+        assert_eq!(shown([7.123_456_789, 7.123_456_789]), ["7.123456789", "7.123456789"]);
     }
 }
