@@ -19,6 +19,10 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
             line!(text, "{name:<9} {:>10}  ± {error:.4} (noise; more rows or budget would tell)", "hidden");
             continue;
         }
+        if !value.is_finite() {
+            line!(text, "{name:<9} {:>10}  ({})", "undefined", undefined_where(name));
+            continue;
+        }
         let error = standard_error.map_or_else(String::new, |error| format!("  ± {error:.4} ({note})"));
         line!(text, "{name:<9} {value:>10.4}{error}");
     }
@@ -50,6 +54,15 @@ fn figures(evaluation: &Evaluation) -> [(&'static str, &'static str, Option<Figu
         ("MSE", "mean_squared_error", mean_squared_error, 0.0..=f64::INFINITY),
         ("R²", "r_squared", r_squared, f64::NEG_INFINITY..=1.0),
     ]
+}
+
+/// Of which rows an exact figure is not defined.
+fn undefined_where(name: &str) -> &'static str {
+    match name {
+        "R²" => "the target does not vary in these rows",
+        "AUC" => "these rows have one class only",
+        _ => "it is not a number for these rows",
+    }
 }
 
 /// A noisy figure at an end of its range was beyond it: as perfect as it looks it is not.
@@ -105,5 +118,15 @@ mod tests {
         let exact = Evaluation { auc: figure(1.0, None), ..Evaluation::default() };
         assert!(evaluation_json(&exact).get("cut").is_none());
         assert_eq!(evaluation(&exact), "AUC           1.0000\n");
+    }
+    #[test]
+    fn an_undefined_figure_says_why() {
+        let undefined = Some(Figure { value: f64::NAN, standard_error: None });
+        let found = Evaluation { auc: undefined, r_squared: undefined, ..Evaluation::default() };
+        assert_eq!(
+            evaluation(&found),
+            "AUC        undefined  (these rows have one class only)\nR²         undefined  (the target does not vary in these rows)\n"
+        );
+        assert_eq!(evaluation_json(&found), json!({ "n": null, "auc": null, "r_squared": null }));
     }
 }

@@ -11,7 +11,7 @@ const CALIBRATION_BUCKETS: usize = 10;
 
 /// Evaluates a model on raw columns and labels: the index of a class, or a number.
 ///
-/// Edges: no rows, or for the AUC rows of one class only, give NaN.
+/// Edges: no rows, or for the AUC rows of one class only and for R² rows of one number only, give NaN.
 #[must_use]
 pub fn evaluate<'a>(model: &Model, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Evaluation {
     let mut scored = Scored::new(model);
@@ -80,10 +80,12 @@ fn evaluate_numbers(pairs: &[(f64, f64)]) -> Evaluation {
     let mean = pairs.iter().map(|(_, label)| label).sum::<f64>() / count;
     let error = pairs.iter().map(|(predicted, label)| (predicted - label).powi(2)).sum::<f64>() / count;
     let variance = pairs.iter().map(|(_, label)| (label - mean).powi(2)).sum::<f64>() / count;
+    // By the labels: a mean that is rounded leaves a little variance.
+    let varies = pairs.iter().any(|(_, label)| (label - pairs[0].1).abs() > 0.0);
     Evaluation {
         n: Some(pairs.len() as u64),
         mean_squared_error: Some(Figure::exact(error)),
-        r_squared: Some(Figure::exact(1.0 - error / variance)),
+        r_squared: Some(Figure::exact(if varies { 1.0 - error / variance } else { f64::NAN })),
         ..Evaluation::default()
     }
 }
@@ -212,5 +214,8 @@ mod tests {
         let found = evaluate_numbers(&[(1.0, 0.0), (2.0, 2.0), (3.0, 4.0)]);
         assert!((found.mean_squared_error.expect("a number").value - 2.0 / 3.0).abs() < 1e-12);
         assert!((found.r_squared.expect("a number").value - 0.75).abs() < 1e-12);
+        // The mean of three times 0.1 is not 0.1.
+        let constant = evaluate_numbers(&[(1.0, 0.1), (2.0, 0.1), (3.0, 0.1)]);
+        assert!(constant.r_squared.expect("a number").value.is_nan());
     }
 }
