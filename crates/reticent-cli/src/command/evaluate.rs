@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use reticent_core::coding::Coding;
 use reticent_core::ledger::LedgerStore;
+use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::source::{Need, Row, TableSource};
 use reticent_fit::evaluate::{Evaluation, private, public};
 use reticent_fit::model::Model;
-use reticent_fit::plan::PrivacyClaim;
+use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
 use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
@@ -66,14 +67,14 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     // What cannot be asked at all is refused before a ledger is made beside the table.
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let usual = arguments.delta.or(certified).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
-    private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, usual)).map_err(Failure::usage)?;
+    plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, usual))?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let delta =
         arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
             Failure::Usage("neither ledger nor model states a delta: give one with --delta".to_owned())
         })?;
-    let plan = private::plan(schema, PrivacyClaim::new(schema.relation(), epsilon, delta)).map_err(Failure::usage)?;
+    let plan = plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, delta))?;
 
     let encoding = Arc::new(model.encoding());
     rows.prepare(&encoding)?;
@@ -106,4 +107,16 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
         None => String::new(),
     };
     files::print_or_rescue(&format!("{}\n{cut}{account}", report::evaluation(&evaluation)))
+}
+
+/// The questions. The schema is the model's own, so that there is nothing in it to change, and no other method to choose.
+fn plan(arguments: &EvaluateArguments, schema: &Schema, claim: PrivacyClaim) -> Result<Plan, Failure> {
+    private::plan(schema, claim).map_err(|error| {
+        let PlanError::Adjacency { relation, .. } = error else { return Failure::usage(error) };
+        Failure::Usage(format!(
+            "--epsilon has no price under {relation}, which the model in {} is about, and so no figures can be bought of it; measure it on \
+             rows that need no protection, with --public",
+            arguments.model.display()
+        ))
+    })
 }
