@@ -69,6 +69,8 @@ struct Draft {
     columns: Vec<Known>,
     /// Lines of `[table]` that differ from the default.
     format: Vec<String>,
+    /// Whether a delimiter was looked for in a text and none was there.
+    is_undelimited: bool,
 }
 
 /// What is known about a column.
@@ -116,7 +118,8 @@ fn draft_of_text(
     } else {
         names.iter().map(|_| Known::Name).collect()
     };
-    Ok(Draft { names, columns, format })
+    let is_undelimited = options.delimiter.is_none() && names.len() == 1;
+    Ok(Draft { names, columns, format, is_undelimited })
 }
 
 fn draft_of_parquet(mut table: ParquetTable, options: &DraftOptions) -> Result<Draft, SourceError> {
@@ -154,7 +157,7 @@ fn draft_of_parquet(mut table: ParquetTable, options: &DraftOptions) -> Result<D
             columns[place] = Known::Values(summary);
         }
     }
-    Ok(Draft { names, columns, format: Vec::new() })
+    Ok(Draft { names, columns, format: Vec::new(), is_undelimited: false })
 }
 
 /// What the values of a column of a public file have in common.
@@ -299,6 +302,9 @@ impl Draft {
             line(&mut text, format_args!("# what stands here is public, so do not look it up in the private table."));
         }
         line(&mut text, format_args!("# `reticent schema check` tells what is still wrong or missing."));
+        if self.is_undelimited {
+            text.push_str(UNDELIMITED);
+        }
         text.push_str(PRIVACY_SECTION);
         self.write_table(&mut text);
         self.write_target(&mut text, options.target.as_deref());
@@ -496,6 +502,11 @@ const PERHAPS_IDS: &str =
 
 /// Enough for the first line of most tables; a longer one is judged by its beginning.
 const FIRST_LINE_MAX: usize = 64 * 1024;
+
+const UNDELIMITED: &str = "
+# The first line has no comma, semicolon, tab or |, so that this is taken for a table of one column. If it has several,
+# draft it again with --delimiter and the character between two values.
+";
 
 const PRIVACY_SECTION: &str = "
 # Who is protected. unit = \"row\": every row is somebody else. When one person has several rows, name the column that

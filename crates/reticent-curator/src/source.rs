@@ -40,7 +40,9 @@ use reticent_core::schema::{Schema, TextFormat};
 
 use self::coded_batch::CodedBatch;
 use self::coding_threads::TextCoding;
-pub(crate) use self::column_names::{ColumnNames, Role, USUAL_DELIMITERS, WantedColumn, is_number};
+pub(crate) use self::column_names::{
+    ColumnNames, Role, USUAL_DELIMITERS, WantedColumn, is_number, refuse_delimiter_note,
+};
 use self::column_names::{needed_features, resolve_text_columns, wanted_columns};
 use self::column_threads::code_columns;
 pub(crate) use self::compression::ByteStream;

@@ -548,3 +548,37 @@ fn a_row_that_looks_like_json_is_a_row() {
     let draft = folder.succeed("schema draft table.csv --no-header");
     assert!(draft.contains("columns = [\"c1\", \"c2\", \"c3\", \"c4\"]"), "{draft}");
 }
+
+/// They are not passed over: the file would be another table for whoever reads it otherwise.
+#[test]
+fn lines_above_the_header_are_to_be_removed() {
+    let folder = Folder::new();
+    let declared = format!("[table]\ncolumns = {HEADER:?}\n{SCHEMA}");
+    let table = String::from_utf8(Table::usual().csv()).expect("UTF-8");
+    let says = |found: &str| {
+        format!("error: the first line of table.csv is {found}, and no header; remove that line from the file\n")
+    };
+    for schema in [SCHEMA, &declared] {
+        folder.write("schema.toml", schema);
+        folder.write("table.csv", format!("sep=,\n{table}"));
+        assert_eq!(folder.refuse(3, FIT), says("a note of the delimiter for a spreadsheet (sep=)"));
+        folder.write("table.csv", format!("# made by hand, in May\n{table}"));
+        assert_eq!(folder.refuse(3, FIT), says("a comment, which begins with #"));
+    }
+    for note in ["sep=;", "\"SEP=\t\"", "sep=|"] {
+        folder.write("table.csv", format!("{note}\na;b\n"));
+        let message = folder.refuse(3, "schema draft table.csv");
+        assert!(message.contains("(sep=), and no header; remove that line"), "{message}");
+    }
+    for comment in ["# made by hand, in May", "#made by hand", "## 1"] {
+        folder.write("table.csv", format!("{comment}\n{table}"));
+        let message = folder.refuse(3, "schema draft table.csv");
+        assert!(message.contains("it begins with # as a comment does; remove that line"), "{message}");
+    }
+    for name in ["#", "#patient"] {
+        folder.write("table.csv", table.replacen("patient", name, 1));
+        assert!(folder.succeed("schema draft table.csv").contains(&format!("{name:?} = {{}}")));
+        folder.write("schema.toml", SCHEMA);
+        folder.succeed(FIT);
+    }
+}

@@ -5,10 +5,11 @@ use std::path::Path;
 use reticent_core::schema::MISSING_DEFAULT;
 
 use super::foreign_numbers::{is_separated, unit};
-use crate::source::{SourceError, is_number};
+use crate::source::{SourceError, is_number, refuse_delimiter_note};
 
-/// Refuses a first line that may be a row. It is not quoted.
+/// Refuses a first line that may be a row, or stand above the header. It is not quoted.
 pub(super) fn refuse(path: &Path, names: &[String]) -> Result<(), SourceError> {
+    refuse_delimiter_note(path, names)?;
     doubt(names).map_or(Ok(()), |reason| Err(SourceError::HeaderDoubtful { path: path.to_owned(), reason }))
 }
 
@@ -16,6 +17,12 @@ pub(super) fn refuse(path: &Path, names: &[String]) -> Result<(), SourceError> {
 fn doubt(names: &[String]) -> Option<&'static str> {
     if names.first().is_some_and(|name| name.starts_with(['@', '%'])) {
         return Some("it begins as ARFF files do, which are not read; turn it into CSV");
+    }
+    // A name such as `#chrom`, or the sign alone, may begin a header.
+    let is_comment =
+        |name: &String| name.starts_with("# ") || name.starts_with("##") || names.len() == 1 && name.starts_with('#');
+    if names.first().is_some_and(is_comment) {
+        return Some("it begins with # as a comment does; remove that line from the file if it is one");
     }
     if names.iter().any(|name| is_number(name) || is_foreign_number(name)) {
         return Some("it has a number where a name is expected");
@@ -97,7 +104,7 @@ mod tests {
             "40-50-60",
             "2021-00-06",
         ] {
-            assert_eq!(doubt(&[name.to_owned()]), None, "{name}");
+            assert_eq!(doubt(&[name.to_owned(), "age".to_owned()]), None, "{name}");
         }
     }
 }

@@ -126,12 +126,16 @@ pub(super) fn resolve_text_columns(
         return ColumnNames { path, names, may_be_quoted: true }.resolve(wanted);
     }
     let names = table.read_header()?.ok_or_else(|| SourceError::Empty { path: path.to_owned() })?;
+    let is_wanted = |name: &String| wanted.iter().any(|wanted| wanted.name.trim_ascii() == name);
+    let has_wanted = names.iter().any(is_wanted);
+    if !has_wanted {
+        refuse_line_above_header(path, &names)?;
+    }
     if let Some(declared) = declared {
         check_declared_header(path, &names, declared)?;
     }
     refuse_blank_labels(path, &names, schema)?;
-    let is_wanted = |name: &String| wanted.iter().any(|wanted| wanted.name.trim_ascii() == name);
-    if !names.iter().any(is_wanted) {
+    if !has_wanted {
         let delimiter = schema.table().delimiter;
         return Err(SourceError::NotTheHeader {
             path: path.to_owned(),
@@ -142,6 +146,29 @@ pub(super) fn resolve_text_columns(
     // With a known name in it and no number this is a header and no row.
     let may_be_quoted = !names.iter().any(|name| !is_wanted(name) && is_number(name));
     ColumnNames { path, names: &names, may_be_quoted }.resolve(wanted)
+}
+
+/// A line without a known name that some programs write above the header. It is not passed over: what is read by one command and not by
+/// another would be two tables.
+fn refuse_line_above_header(path: &Path, names: &[String]) -> Result<(), SourceError> {
+    refuse_delimiter_note(path, names)?;
+    if names.first().is_some_and(|name| name.starts_with('#')) {
+        let found = "a comment, which begins with #";
+        return Err(SourceError::LineAboveHeader { path: path.to_owned(), found });
+    }
+    Ok(())
+}
+
+/// Refuses `sep=;`, which a spreadsheet reads as the delimiter of the lines below it, and writes there itself.
+pub(crate) fn refuse_delimiter_note(path: &Path, names: &[String]) -> Result<(), SourceError> {
+    // The delimiter itself ends the first name, or is the rest of it.
+    let is_note =
+        |name: &String| name.len() <= 5 && name.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("sep="));
+    if names.first().is_some_and(is_note) {
+        let found = "a note of the delimiter for a spreadsheet (sep=)";
+        return Err(SourceError::LineAboveHeader { path: path.to_owned(), found });
+    }
+    Ok(())
 }
 
 fn check_declared_header(path: &Path, names: &[String], declared: &[String]) -> Result<(), SourceError> {

@@ -92,6 +92,14 @@ pub enum SourceError {
         /// Another delimiter that occurs in a first line where the declared one does not.
         likely_delimiter: Option<u8>,
     },
+    /// A line that some programs write above the header, and in which is none of the wanted columns. It is not quoted.
+    #[error("the first line of {} is {found}, and no header; remove that line from the file", path.display())]
+    LineAboveHeader {
+        /// What was read.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
     /// Labels that are blank lines, which are not rows.
     #[error(
         "{} has the column {column:?} alone, and the schema spells a class of it \"\": such a row would be a blank line, which is not a row; \
@@ -299,6 +307,7 @@ impl SourceError {
             | Self::HeaderTooLong { .. }
             | Self::HeaderNotClosed { .. }
             | Self::NotTheHeader { .. }
+            | Self::LineAboveHeader { .. }
             | Self::BlankLabels { .. }
             | Self::MissingColumn { .. }
             | Self::DuplicateColumn { .. }

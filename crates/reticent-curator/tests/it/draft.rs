@@ -267,3 +267,18 @@ fn an_unknown_target_is_explained() {
     let error = draft_schema(&files.text(TABLE), &public("Income")).expect_err("no such column").to_string();
     assert!(error.contains("did you mean \"income\""), "{error}");
 }
+
+/// A delimiter that nobody thought of makes one column of all.
+#[test]
+fn a_table_of_one_column_is_doubted() {
+    let files = Files::new();
+    let note = "so that this is taken for a table of one column";
+    for options in [private(None), DraftOptions { header: Some(false), ..private(None) }] {
+        let text = draft(&files.text("age~job~income\n"), &options);
+        assert!(text.contains(note) && text.contains("--delimiter"), "{text}");
+        let named = draft(&files.text("age~job~income\n"), &DraftOptions { delimiter: Some(b'~'), ..options });
+        assert!(!named.contains(note) && named.contains("delimiter = \"~\""), "{named}");
+    }
+    assert!(checked(&draft(&files.text("x,y\n1,a\n2,b\n"), &public("y"))).features().len() == 1);
+    assert!(!draft(&files.text("x|y\n"), &private(None)).contains(note));
+}
