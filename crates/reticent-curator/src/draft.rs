@@ -333,9 +333,14 @@ impl Draft {
         let place = self.names.iter().position(|name| name == target.trim_ascii());
         let known = place.map_or(&Known::Name, |place| &self.columns[place]);
         match known {
-            Known::IsBoolean => text.push_str("classes = [false, true]\n"),
+            Known::IsBoolean => line(text, format_args!("{OF_TWO_CLASSES}classes = [false, true]")),
             Known::Values(summary) => match declaration_of_target(summary) {
-                Ok(Declaration { keys, comment }) => line(text, format_args!("{keys}{}", behind(comment))),
+                Ok(Declaration { keys, comment }) => {
+                    let has_two =
+                        keys.starts_with("classes") && summary.words.as_ref().is_some_and(|words| words.len() == 2);
+                    let order = if has_two { OF_TWO_CLASSES } else { "" };
+                    line(text, format_args!("{order}{keys}{}", behind(comment)));
+                }
                 Err(reason) => {
                     line(text, format_args!("# The column {reason}."));
                     text.push_str(TARGET_TO_FILL_IN);
@@ -522,6 +527,8 @@ const TARGET_TO_FILL_IN: &str = "# fill in one of these two; of two classes, the
 # classes = [\"no\", \"yes\"]
 # bounds = [0, 100]
 ";
+
+const OF_TWO_CLASSES: &str = "# of two classes, the last is the positive one:\n";
 
 const FEATURES_SECTION: &str = "
 # What it is predicted from. A value beyond its bounds counts as the nearer bound, one that is not listed as \"other\".

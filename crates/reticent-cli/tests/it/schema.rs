@@ -100,6 +100,7 @@ fn a_public_file_fills_in_the_draft() {
     # What is predicted: one of several classes, or a number within bounds.
     [target]
     column = "outcome"
+    # of two classes, the last is the positive one:
     classes = ["no", "yes"]
 
     # What it is predicted from. A value beyond its bounds counts as the nearer bound, one that is not listed as "other".

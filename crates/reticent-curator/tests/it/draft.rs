@@ -187,6 +187,10 @@ fn targets_are_classes_or_quantities() {
     };
     assert!(target(&["10", "9", "9.0"]).contains("classes = [9, 10]"));
     assert!(target(&["true", "false", ""]).contains("classes = [\"false\", \"true\"]"));
+    let order = "\n# of two classes, the last is the positive one:\nclasses = ";
+    assert!(target(&["yes", "no"]).contains(&format!("{order}[\"no\", \"yes\"]\n")));
+    assert!(target(&["0", "1"]).contains(order) && !target(&["0", "1", "2"]).contains(order));
+    assert!(draft(&files.parquet(), &private(Some("income"))).contains(&format!("{order}[false, true]\n")));
     assert!(target(&["0.5", "2.5"]).contains("bounds = [0.5, 2.5]"));
     let many: Vec<String> = (0..30).map(|value| value.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
