@@ -158,6 +158,8 @@ const RESIDUAL_GRID: (f64, f64, usize) = (1e-6, 1.0, 49);
 /// How much less is expected around a prior mean: a start is right to a third of a coefficient.
 const AROUND_A_START: f64 = 0.1;
 
+/// Standard deviations of its noise that a product with the target is larger than for sure.
+const SURE: f64 = 3.0;
 /// Share of the target's variance by which it may be wrong over rows that are divided by their own norm.
 const OF_LENGTHS: f64 = 0.5;
 
@@ -173,8 +175,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let matrix = symmetric(release.upper, d);
     let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| GramError::Eigenvalues)?;
     let trace = known_trace((0..d).map(|k| matrix[(k, k)]).sum(), (2.0 * columns).sqrt() * noise.matrix);
-    let spectrum = shrunken_spectrum(&values(&eigen), noise.matrix, trace);
-    let unknown = UnknownEntries::of(&values(&eigen), &spectrum, noise.matrix);
+    let mut spectrum = shrunken_spectrum(&values(&eigen), noise.matrix, trace);
     let rows = release.rows.unwrap_or(trace).max(1.0);
 
     let intercept = release.intercept();
@@ -195,6 +196,14 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let square_variance = noise.square.powi(2)
         + 4.0 * noise.cross.powi(2) * centre_square
         + 2.0 * noise.matrix.powi(2) * centre_square.powi(2);
+
+    // What the model can explain at most: what is left of the target's squares around the centre.
+    let left = square.max(0.0) + 2.0 * square_variance.sqrt();
+    // (v'X'y)² <= v'X'Xv · y'y (Cauchy, Schwarz): products with the target tell how small a direction cannot be, where noise hides how large it is.
+    for (g, z) in spectrum.iter_mut().zip(&signal) {
+        *g = g.max((z.abs() - SURE * cross_variance.sqrt()).max(0.0).powi(2) / left);
+    }
+    let unknown = UnknownEntries::of(&values(&eigen), &spectrum, noise.matrix);
 
     // Share of a direction's prior that is the intercept's: all of it where the intercept is a direction of its own.
     let of_intercept: Vec<f64> =
@@ -247,8 +256,6 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
             mixture.add(&part, cost);
         }
     }
-    // What slopes can explain at most: what is left of the target's squares around the centre.
-    let left = square.max(0.0) + 2.0 * square_variance.sqrt();
     let explained_max = limit.map_or(left, |limit| left.min(limit.value + limit.deviation));
     let doubts: Vec<f64> = (0..d)
         .map(|k| {

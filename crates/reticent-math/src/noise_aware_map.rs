@@ -23,6 +23,7 @@ mod information;
 mod linear_model;
 mod linearised;
 mod mixture;
+mod predictive;
 mod prior;
 mod response_model;
 mod scale_of_scores;

@@ -98,49 +98,119 @@ pub fn fit(
     noise: f64,
     prior: MatRef<'_, f64>,
 ) -> Result<RowMap, DesignError> {
-    const ITERATIONS: usize = 12;
     let sample = sample(features)?;
     let scale = features.nrows() as f64 / sample.nrows() as f64;
     let gram = sample.transpose() * &sample * faer::Scale(scale);
     let fisher = &gram * faer::Scale(curvature.loss);
+    let fit = Fit { sample: &sample, scale, fisher: &fisher, curvature, noise, prior, rows: features.nrows() as f64 };
 
-    let mut map = whitening(&gram, features.nrows())?;
-    let mut best: Option<RowMap> = None;
+    let mut best = whitening(&gram, features.nrows())?;
+    let (risk, mut aim) = fit.risk_and_aim(&best)?;
+    best.excess_loss = risk;
+    let (mut current, mut share): (Option<(f64, Equation)>, f64) = (None, 1.0);
     for _ in 0..ITERATIONS {
-        let rows = map.apply(sample.as_ref());
-        let (cross, square) =
-            (rows.transpose() * &sample * faer::Scale(scale), rows.transpose() * &rows * faer::Scale(scale));
+        let (before, equation) = match &current {
+            None => (f64::INFINITY, aim.clone()),
+            Some((risk, solved)) => (*risk, solved.toward(&aim, share)),
+        };
+        let (mut map, turn) = equation.map(curvature)?;
+        let (risk, next) = fit.risk_and_aim(&map)?;
+        map.excess_loss = risk;
+        if risk < before {
+            (aim, share) = (next, (2.0 * share).min(1.0));
+            current = Some((risk, equation.turned(&turn)));
+            if risk < best.excess_loss {
+                best = map;
+            }
+            if risk > before * (1.0 - CONVERGED) {
+                break;
+            }
+        } else {
+            share /= 2.0;
+            if share < SHARE_LEAST {
+                break;
+            }
+        }
+    }
+    Ok(best)
+}
+
+/// Most maps that are tried.
+const ITERATIONS: usize = 16;
+/// Relative fall of the risk below which the equation counts as solved.
+const CONVERGED: f64 = 1e-4;
+/// Where noise hides most of what the labels say, whole steps lead back and forth between maps that are worse than one between them; so a
+/// step that does not lower the risk is halved, down to this share.
+const SHARE_LEAST: f64 = 1.0 / 16.0;
+
+/// What the risk is taken over.
+struct Fit<'a> {
+    sample: &'a Mat<f64>,
+    /// Rows that one of the sample stands for.
+    scale: f64,
+    fisher: &'a Mat<f64>,
+    curvature: Curvature,
+    noise: f64,
+    prior: MatRef<'a, f64>,
+    rows: f64,
+}
+
+impl Fit<'_> {
+    /// Risk of a map, a row, and the equation that its own `B` and `Psi` make.
+    fn risk_and_aim(&self, map: &RowMap) -> Result<(f64, Equation), DesignError> {
+        let rows = map.apply(self.sample.as_ref());
+        let (cross, square) = (
+            rows.transpose() * self.sample * faer::Scale(self.scale),
+            rows.transpose() * &rows * faer::Scale(self.scale),
+        );
         let outputs = square.nrows();
-        let jacobian = &cross * faer::Scale(curvature.slope);
-        let covariance = &square * faer::Scale(curvature.variance)
-            + Mat::<f64>::identity(outputs, outputs) * faer::Scale(noise * noise);
+        let jacobian = &cross * faer::Scale(self.curvature.slope);
+        let covariance = &square * faer::Scale(self.curvature.variance)
+            + Mat::<f64>::identity(outputs, outputs) * faer::Scale(self.noise * self.noise);
         let weighted = covariance.llt(Side::Lower).map_err(|_| DesignError::Scale)?.solve(&jacobian);
-        let precision = symmetric(&(jacobian.transpose() * &weighted + prior));
+        let precision = symmetric(&(jacobian.transpose() * &weighted + self.prior));
         let factor = precision.llt(Side::Lower).map_err(|_| DesignError::Scale)?;
-        let half = factor.solve(&fisher);
-        map.excess_loss =
-            (0..half.nrows()).map(|index| half[(index, index)]).sum::<f64>() / (2.0 * features.nrows() as f64);
-        let improved = best.as_ref().is_none_or(|best| map.excess_loss < best.excess_loss * (1.0 - 1e-4));
-        if best.as_ref().is_none_or(|best| map.excess_loss < best.excess_loss) {
-            best = Some(map.clone());
-        }
-        if !improved {
-            break;
-        }
-        let psi = factor.solve(&half.transpose().to_owned());
-        let directions = &weighted * symmetric(&psi);
-        let stiffness = symmetric(&(&directions * weighted.transpose()));
+        let half = factor.solve(self.fisher);
+        let risk = (0..half.nrows()).map(|index| half[(index, index)]).sum::<f64>() / (2.0 * self.rows);
+        let psi = symmetric(&factor.solve(&half.transpose().to_owned()));
+        Ok((risk, Equation { weighted, psi }))
+    }
+}
+
+/// `B` and `Psi` of the stationary equation, whose solution is a map.
+#[derive(Clone)]
+struct Equation {
+    weighted: Mat<f64>,
+    psi: Mat<f64>,
+}
+
+impl Equation {
+    /// A share of the way to another one.
+    fn toward(&self, other: &Self, share: f64) -> Self {
+        let mix = |from: &Mat<f64>, to: &Mat<f64>| from * faer::Scale(1.0 - share) + to * faer::Scale(share);
+        Self { weighted: mix(&self.weighted, &other.weighted), psi: mix(&self.psi, &other.psi) }
+    }
+
+    /// The same for outputs in the basis of these eigenvectors.
+    fn turned(&self, eigenvectors: &Mat<f64>) -> Self {
+        Self { weighted: eigenvectors.transpose() * &self.weighted, psi: self.psi.clone() }
+    }
+
+    /// The map that solves it, and the eigenvectors that its outputs are in the basis of.
+    fn map(&self, curvature: Curvature) -> Result<(RowMap, Mat<f64>), DesignError> {
+        let directions = &self.weighted * &self.psi;
+        let stiffness = symmetric(&(&directions * self.weighted.transpose()));
         let ratio = curvature.slope / curvature.variance;
         let eigen = stiffness.self_adjoint_eigen(Side::Lower).map_err(|_| DesignError::Scale)?;
         let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
         let floor = values.iter().fold(0.0, |largest: f64, &value| largest.max(value)) * 1e-12;
-        map = RowMap {
+        let map = RowMap {
             directions: eigen.U().transpose() * &directions * faer::Scale(ratio),
             stiffness: values.into_iter().map(|value| value.max(floor)).collect(),
             excess_loss: f64::INFINITY,
         };
+        Ok((map, eigen.U().to_owned()))
     }
-    best.ok_or(DesignError::Empty)
 }
 
 impl RowMap {
@@ -324,6 +394,23 @@ mod tests {
         let optimal = risk(&features, &(&features * optimal.transpose()), noise, &prior);
         assert!(designed < 0.5 * risk(&features, &isotropic, noise, &prior), "against isotropic noise");
         assert!(designed < 0.95 * optimal, "{designed} against {optimal}");
+    }
+
+    /// Where noise hides effects of many columns, vectors that only count the labels are better than most: the design is no worse than those.
+    #[test]
+    fn a_design_under_noise_is_no_worse_than_one_that_only_counts() {
+        let mut uniform = crate::fixed_sequence::FixedSequence::new(3);
+        let normal = |uniform: &mut crate::fixed_sequence::FixedSequence| {
+            (0..12).map(|_| uniform.next_uniform()).sum::<f64>() / 2.0
+        };
+        let features = Mat::from_fn(2000, 21, |_, column| if column == 0 { 1.0 } else { normal(&mut uniform) });
+        let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None).precision(0.22);
+        let counts = Mat::from_fn(2000, 1, |_, _| 1.0);
+        for noise in [10.0, 30.0, 60.0, 100.0, 300.0] {
+            let map = fit(features.as_ref(), Curvature::logistic(0.5), noise, prior.as_ref()).expect("full rank");
+            let counting = risk(&features, &counts, noise, &prior);
+            assert!(map.excess_loss() < counting * 1.001, "noise {noise}: {} {counting}", map.excess_loss());
+        }
     }
 
     #[test]

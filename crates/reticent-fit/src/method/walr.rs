@@ -38,8 +38,10 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 /// Name on the command line and in certificates.
 pub const NAME: &str = "walr";
 
-/// Prior standard deviation of a standardised effect that the vectors are chosen for, in log-odds.
+/// Prior standard deviation of a standardised effect that the vectors are chosen for, in log-odds: together effects make scores that vary by
+/// no more than [`DESIGN_SCORE`], or little budget would go to effects that it cannot find, and the rates of the classes be lost.
 const DESIGN_EFFECT: f64 = 0.5;
+const DESIGN_SCORE: f64 = 1.0;
 /// The same for numbers, whose labels lie in `[-1, 1]`; and the variance around their mean that is assumed there.
 const DESIGN_EFFECT_NUMBER: f64 = 0.15;
 const DESIGN_VARIANCE_NUMBER: f64 = 0.05;
@@ -217,10 +219,11 @@ pub fn public_matrix(
     let rows = matrix_of(features);
     let (integers, outputs) = match settings {
         Settings::NoiseAware => {
+            let of_classes = DESIGN_EFFECT.min(DESIGN_SCORE / (features.columns as f64 - 1.0).max(1.0).sqrt());
             let (curvature, effect) = match model {
                 ResponseModel::Linear => (Curvature::linear(DESIGN_VARIANCE_NUMBER), DESIGN_EFFECT_NUMBER),
-                ResponseModel::Logistic => (Curvature::logistic(0.5), DESIGN_EFFECT),
-                ResponseModel::Multinomial { classes } => (Curvature::multinomial(classes), DESIGN_EFFECT),
+                ResponseModel::Logistic => (Curvature::logistic(0.5), of_classes),
+                ResponseModel::Multinomial { classes } => (Curvature::multinomial(classes), of_classes),
             };
             let noise = noise_scale / (f64::from(MATRIX_NORM_MAX) * label_unit(model));
             let precision = Prior::new(rows, model, None).precision(effect);

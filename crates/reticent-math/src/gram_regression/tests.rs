@@ -198,3 +198,26 @@ fn what_is_not_a_release_is_refused() {
     let endless = NoisyGram { square: f64::INFINITY, ..release(QUIET) };
     assert!(matches!(posterior(&endless), Err(GramError::Value(_))));
 }
+
+/// A direction of weight 100, found to be 12 by noise of 60, carries all of the target: the product with the target tells that it is larger.
+#[test]
+fn a_direction_is_no_smaller_than_its_product_with_the_target_says() {
+    let upper = [1000.0, 0.0, 12.0];
+    // Slopes 0 and 3, no residual: products 0 and 300, squares 900.
+    let release = NoisyGram {
+        upper: &upper,
+        cross: &[0.0, 300.0],
+        square: 900.0,
+        rows: Some(1000.0),
+        noise: GramNoise { matrix: 60.0, cross: 5.0, square: 5.0 },
+        prior_mean: None,
+        unit: 1.0,
+        slopes: SlopePrior { features_square: 1.0, explained: 1.0, deviation: 3.0 },
+        free_intercept: false,
+        target_mean: None,
+        target_variance: None,
+    };
+    let found = posterior(&release).expect("a release").weights;
+    // Of the target's squares a slope w leaves 100 (w - 3)²: all of them at 0 and at 6.
+    assert!(found[1] > 1.0 && found[1] < 4.0, "{found:?}");
+}

@@ -7,6 +7,7 @@ use super::algebra::{dot, log_determinant, stack};
 use super::information::Information;
 use super::linearised::{Linearised, residual};
 use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
+use super::predictive::predictive;
 use super::scale_of_scores::Slices;
 use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 
@@ -31,7 +32,7 @@ pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior:
     estimate(statistic, model, prior, &likelier.ok_or(MapError::Scale)?.1)
 }
 
-/// The mean of the modes, with the second moments of the posterior about it. Larger scores are often as likely as those there: the posterior's own
+/// The mean of the modes, where it is wide made to predict as the posterior does, with the second moments of the posterior about it. Larger scores are often as likely as those there: the posterior's own
 /// mean is nearer to large effects, but predicts worse, as scores that are too large cost more than scores that are too small.
 fn estimate(
     statistic: &Statistic<'_>,
@@ -39,9 +40,15 @@ fn estimate(
     prior: &Prior,
     modes: &Mixture,
 ) -> Result<Estimate, MapError> {
-    let Some(slices) = Slices::of(statistic, model, prior, modes)? else { return Ok(modes.estimate(model, prior)) };
     let mean = modes.cautious_mean();
-    Ok(modes.estimate_with(&mean, &slices.covariance_about(&mean), model, prior))
+    // A start is a belief in its rates and effects, and noise leaves them as they are.
+    let has_start = prior.centre.norm_max() > 0.0;
+    let mean = if has_start { mean } else { predictive(mean, modes, statistic, model, prior)? };
+    let covariance = match Slices::of(statistic, model, prior, modes)? {
+        Some(slices) => slices.covariance_about(&mean),
+        None => modes.covariance_about(&mean),
+    };
+    Ok(modes.estimate_with(&mean, &covariance, model, prior))
 }
 
 /// The way to the mode: present parameters (less the prior's centre) and the covariance that steps are weighed with.

@@ -106,9 +106,13 @@ impl Mixture {
     /// Mean and covariance of the mixture.
     pub(super) fn estimate(&self, model: ResponseModel, prior: &Prior) -> Estimate {
         let mean = self.cautious_mean();
+        self.estimate_with(&mean, &self.covariance_about(&mean), model, prior)
+    }
+
+    /// Second moments about a point.
+    pub(super) fn covariance_about(&self, point: &Mat<f64>) -> Mat<f64> {
         let parts = self.weighted().map(|(weight, component)| (weight, &component.mean, component.covariance()));
-        let covariance = second_moments(&mean, parts);
-        self.estimate_with(&mean, &covariance, model, prior)
+        second_moments(point, parts)
     }
 
     /// The estimate of this mean and covariance.

@@ -13,11 +13,13 @@ use super::algebra::repeat;
 #[derive(Clone, Debug)]
 pub struct Prior {
     spread_square: Vec<f64>,
-    mean_row: Mat<f64>,
+    pub(super) mean_row: Mat<f64>,
     mean_score_deviation: f64,
     /// Scale that `tau` is believed to be near: effects that together make a score of [`TYPICAL_SCORE`] or [`TYPICAL_SCORE_NUMBER`].
     pub(super) typical_effect: f64,
     pub(super) centre: Mat<f64>,
+    /// The first column that is the same in every row, and its value.
+    pub(super) constant: Option<(usize, f64)>,
 }
 
 impl Prior {
@@ -29,7 +31,7 @@ impl Prior {
     pub fn new(features: MatRef<'_, f64>, model: ResponseModel, centre: Option<MatRef<'_, f64>>) -> Self {
         let (rows, columns) = features.shape();
         let mean_row = Mat::from_fn(columns, 1, |column, _| features.col(column).sum() / rows.max(1) as f64);
-        let mut of_constant = CONSTANT.0;
+        let (mut of_constant, mut constant) = (CONSTANT.0, None);
         let spread_square = (0..columns)
             .map(|column| {
                 let (low, high) = features
@@ -44,6 +46,7 @@ impl Prior {
                 if range > 0.0 {
                     variance.max(RARE * range * range)
                 } else if mean.abs() > 0.0 {
+                    constant = constant.or(Some((column, mean)));
                     std::mem::replace(&mut of_constant, CONSTANT.1) * mean * mean
                 } else {
                     RARE
@@ -67,7 +70,7 @@ impl Prior {
         };
         let typical_effect = typical_score / effects.sqrt() * if centre.is_some() { START_FACTOR } else { 1.0 };
         let centre = centre.map_or_else(|| Mat::zeros(columns, model.outputs()), |centre| centre.to_owned());
-        Self { spread_square, mean_row, mean_score_deviation, typical_effect, centre }
+        Self { spread_square, mean_row, mean_score_deviation, typical_effect, centre, constant }
     }
 
     /// The precision `P` of one output's weights, k × k, positive definite.

@@ -151,13 +151,13 @@ fn large_effects_under_noise_are_not_drawn_to_zero_by_small_scales() {
             f64::from(u8::from(0.5 * (1.0 + coin.next_uniform()) < 1.0 / (1.0 + (-scores[(row, 0)]).exp())))
         });
         let rows = &features * faer::Scale(1.0 / 4.0);
-        let noisy = Mat::from_fn(5, 1, |_, _| 40.0 * normal());
+        let noisy = Mat::from_fn(5, 1, |_, _| 20.0 * normal());
         let released = rows.transpose() * &labels + noisy;
         let statistic = Statistic {
             features: features.as_ref(),
             rows: rows.as_ref(),
             released: released.as_ref(),
-            noise: 40.0,
+            noise: 20.0,
             labels_per_row: 1.0,
             square: None,
         };

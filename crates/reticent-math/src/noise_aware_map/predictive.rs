@@ -1,0 +1,279 @@
+//! From the likeliest weights to those that predict best.
+//!
+//! A mode is where weights are likeliest. Where noise hides the labels it is far out: of a rate that is between .1 and 1 for all that
+//! the release says, the likeliest log-odds are several, and the mean rate is one half. What predicts best, in log loss, are the mean
+//! probabilities under the posterior. So effects are shortened to the slope of those, and the intercepts moved to the mean rates.
+//!
+//! ```text
+//!   share = E[p (1 - p)] / (P (1 - P)),  P = E[p],  p = sigmoid(logit q + sqrt(v) times a standard normal),  mean over classes by q (1 - q)
+//!   v: mean variance of a row's score less that of the mean row's, q: the mean prediction
+//!   scores z + delta e_c,  p_c(delta) their means,  q(delta) the mean of those over rows
+//!   r_c = t_c - mean of t over classes + D^T 1 / K,   C = D^T V D / m + S^2 (1 - 1/K) I              (one score: t alone, S^2 I)
+//!   weight(delta) = exp(-(r_c - D^T p_c)^T C^-1 (r_c - D^T p_c) / 2) (1 - q)^(K - 2) dq        Dirichlet(1), one class of it
+//!   rate = sum weight q / sum weight, normalised over classes; intercepts move until the mean prediction is that
+//! ```
+//! with effects and `V` as they are likeliest. Of frequent classes the share is MacKay's (1992, "The evidence framework applied to classification
+//! networks"), `(1 + pi v/8)^-1/2`; scores of rare ones are as good as exponents, and keep their slope.
+
+use faer::linalg::solvers::Solve;
+use faer::{Mat, Side};
+
+use super::algebra::dot;
+use super::mixture::Mixture;
+use super::prior::weights_of;
+use super::{MapError, Prior, ResponseModel, Statistic};
+
+/// Variance of the log-odds of a mean rate below which mode and mean are the same for all that matters.
+const KNOWN: f64 = 0.02;
+/// Share of the effects from which on they are left as they are.
+const WHOLE: f64 = 0.99;
+/// The integral over a standard normal: points to each side, and how far apart.
+const POINTS: i32 = 40;
+const WIDTH: f64 = 0.15;
+/// Shifts that are weighed: so far to both sides, in log-odds, in steps of this.
+const REACH: f64 = 16.0;
+const STEP: f64 = 0.25;
+/// Steps toward intercepts that predict the rates, and when they are near enough.
+const STEPS: usize = 100;
+const NEAR: f64 = 1e-9;
+
+/// The parameters near `likeliest`, the mean of the modes, that predict as the whole posterior does; the same where it is narrow.
+pub(super) fn predictive(
+    likeliest: Mat<f64>,
+    modes: &Mixture,
+    statistic: &Statistic<'_>,
+    model: ResponseModel,
+    prior: &Prior,
+) -> Result<Mat<f64>, MapError> {
+    let Some((constant, value)) = prior.constant else { return Ok(likeliest) };
+    let [of_mean_row, of_rows] = score_variances(&modes.covariance_about(&likeliest), statistic, model, prior);
+    let outputs = model.outputs();
+    let scores = statistic.features * weights_of(&likeliest, model, prior);
+    let shifted = |output| Shifted { scores: &scores, model, output };
+    let mut rates: Vec<f64> = (0..outputs).map(|output| mean(&shifted(output).means(0.0))).collect();
+    let share = share_of_slope(&rates, (of_rows - of_mean_row).max(0.0));
+    if of_mean_row < KNOWN && share > WHOLE {
+        return Ok(likeliest);
+    }
+    if of_mean_row > KNOWN {
+        rates = (0..outputs).map(|output| shifted(output).likely_rate(statistic)).collect::<Result<_, _>>()?;
+    }
+    if outputs > 1 {
+        let total: f64 = rates.iter().sum();
+        rates.iter_mut().for_each(|rate| *rate /= total);
+    }
+    let mut parameters = likeliest * faer::Scale(share);
+    let scores = statistic.features * weights_of(&parameters, model, prior);
+    let (shifts, basis) = (shifts_to(&rates, &scores, model), model.basis());
+    for contrast in 0..model.contrasts() {
+        let shift: f64 = shifts.iter().enumerate().map(|(output, shift)| shift * basis[(output, contrast)]).sum();
+        parameters[(contrast * statistic.features.ncols() + constant, 0)] += shift / value;
+    }
+    Ok(parameters)
+}
+
+/// Slope of the log-odds of a mean probability over normal scores of this variance, at rates of the classes; the mean over classes.
+fn share_of_slope(rates: &[f64], variance: f64) -> f64 {
+    let (mut slopes, mut weights) = (0.0, 0.0);
+    for rate in rates {
+        let middle = (rate / (1.0 - rate)).ln();
+        let (mut mean, mut slope, mut total) = (0.0, 0.0, 0.0);
+        for point in -POINTS..=POINTS {
+            let at = f64::from(point) * WIDTH;
+            let density = (-at * at / 2.0).exp();
+            let probability = 1.0 / (1.0 + (-middle - variance.sqrt() * at).exp());
+            mean += density * probability;
+            slope += density * probability * (1.0 - probability);
+            total += density;
+        }
+        let (mean, slope) = (mean / total, slope / total);
+        let weight = rate * (1.0 - rate);
+        slopes += weight * slope / (mean * (1.0 - mean));
+        weights += weight;
+    }
+    if weights > 0.0 { slopes / weights } else { 1.0 }
+}
+
+/// Variance of a score of the mean row, and its mean over all rows: of the one score, or of the contrasts on average.
+fn score_variances(covariance: &Mat<f64>, statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> [f64; 2] {
+    let (rows, columns) = statistic.features.shape();
+    let squares = statistic.features.transpose() * statistic.features * faer::Scale(1.0 / rows as f64);
+    let (mut of_mean_row, mut of_rows) = (0.0, 0.0);
+    for contrast in 0..model.contrasts() {
+        let block = covariance.submatrix(contrast * columns, contrast * columns, columns, columns);
+        of_mean_row += (prior.mean_row.transpose() * block * &prior.mean_row)[(0, 0)];
+        let of_column = |column: usize| -> f64 {
+            (0..columns).map(|other| block[(column, other)] * squares[(column, other)]).sum()
+        };
+        of_rows += (0..columns).map(of_column).sum::<f64>();
+    }
+    [of_mean_row, of_rows].map(|total| total / model.contrasts() as f64)
+}
+
+fn mean(values: &Mat<f64>) -> f64 {
+    values.col(0).sum() / values.nrows() as f64
+}
+
+/// Scores of which one output is shifted.
+struct Shifted<'a> {
+    scores: &'a Mat<f64>,
+    model: ResponseModel,
+    output: usize,
+}
+
+impl Shifted<'_> {
+    /// Means of the output over rows.
+    fn means(&self, shift: f64) -> Mat<f64> {
+        let mut row_scores = vec![0.0; self.scores.ncols()];
+        Mat::from_fn(self.scores.nrows(), 1, |row, _| {
+            for (output, score) in row_scores.iter_mut().enumerate() {
+                *score = self.scores[(row, output)] + if output == self.output { shift } else { 0.0 };
+            }
+            self.model.mean(&mut row_scores);
+            row_scores[self.output]
+        })
+    }
+
+    /// Posterior mean of the rate of the output.
+    fn likely_rate(&self, statistic: &Statistic<'_>) -> Result<f64, MapError> {
+        let (rows, outputs) = (statistic.rows, self.scores.ncols());
+        let classes = outputs.max(2) as f64;
+        // Votes of all classes add up to 1, and that is public.
+        let known = if outputs > 1 { 1.0 / outputs as f64 } else { 0.0 };
+        let released = Mat::from_fn(rows.ncols(), 1, |place, _| {
+            let others: f64 = (0..outputs).map(|output| statistic.released[(place, output)]).sum();
+            statistic.released[(place, self.output)] + known * (rows.col(place).sum() - others)
+        });
+        let fitted = self.means(0.0);
+        let scaled = Mat::from_fn(rows.nrows(), rows.ncols(), |row, place| {
+            rows[(row, place)] * fitted[(row, 0)] * (1.0 - fitted[(row, 0)]) / statistic.labels_per_row
+        });
+        let noise = statistic.noise.powi(2) * (1.0 - known);
+        let covariance =
+            rows.transpose() * scaled + Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise);
+        let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+
+        let points = (2.0 * REACH / STEP) as usize + 1;
+        let (mut rates, mut logs) = (Vec::with_capacity(points), Vec::with_capacity(points));
+        for point in 0..points {
+            let means = self.means(-REACH + STEP * point as f64);
+            let residual = &released - rows.transpose() * &means;
+            let rate = mean(&means).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON);
+            let prior = (classes - 2.0) * (1.0 - rate).ln();
+            logs.push(prior - dot(&residual, &covariance.solve(&residual)) / 2.0);
+            rates.push(rate);
+        }
+        let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (mut mean, mut total) = (0.0, 0.0);
+        for place in 0..points {
+            let (before, after) = (rates[place.saturating_sub(1)], rates[(place + 1).min(points - 1)]);
+            let weight = (logs[place] - best).exp() * (after - before);
+            mean += weight * rates[place];
+            total += weight;
+        }
+        if total > 0.0 { Ok(mean / total) } else { Err(MapError::Scale) }
+    }
+}
+
+/// Shifts of all scores of each output after which the mean predictions are these rates.
+fn shifts_to(rates: &[f64], scores: &Mat<f64>, model: ResponseModel) -> Vec<f64> {
+    let rows = scores.nrows();
+    let mut shifts = vec![0.0; rates.len()];
+    let mut row_scores = shifts.clone();
+    for _ in 0..STEPS {
+        let (mut means, mut slopes) = (vec![0.0; rates.len()], vec![0.0; rates.len()]);
+        for row in 0..rows {
+            for (output, score) in row_scores.iter_mut().enumerate() {
+                *score = scores[(row, output)] + shifts[output];
+            }
+            model.mean(&mut row_scores);
+            for (output, mean) in row_scores.iter().enumerate() {
+                means[output] += mean / rows as f64;
+                slopes[output] += mean * (1.0 - mean) / rows as f64;
+            }
+        }
+        let mut farthest: f64 = 0.0;
+        for (output, shift) in shifts.iter_mut().enumerate() {
+            let step = ((rates[output] - means[output]) / slopes[output].max(f64::MIN_POSITIVE)).clamp(-1.0, 1.0);
+            *shift += step;
+            farthest = farthest.max(step.abs());
+        }
+        if farthest < NEAR {
+            break;
+        }
+    }
+    shifts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fit;
+    use super::*;
+
+    #[test]
+    fn slopes_of_frequent_classes_shrink_and_those_of_rare_ones_stay() {
+        // MacKay's is an approximation: 3 % too much for a variance of 2.
+        for variance in [0.1, 0.5, 2.0] {
+            let share = share_of_slope(&[0.5], variance);
+            let by_mackay = (1.0 + std::f64::consts::PI / 8.0 * variance).powf(-0.5);
+            assert!((share / by_mackay - 1.0).abs() < 0.035, "{variance}: {share} {by_mackay}");
+        }
+        assert!(share_of_slope(&[1e-4], 0.5) > 0.999);
+        assert!((share_of_slope(&[0.3, 0.7], 0.0) - 1.0).abs() < 1e-12);
+        let (frequent, rare) = (share_of_slope(&[0.5], 1.0), share_of_slope(&[0.01], 1.0));
+        let both = share_of_slope(&[0.5, 0.01], 1.0);
+        let weighed = (0.25 * frequent + 0.0099 * rare) / 0.2599;
+        assert!((both - weighed).abs() < 1e-12, "{both} {weighed}");
+    }
+
+    /// Rows that differ in nothing: the rate alone. Its posterior under a uniform prior is a normal cut off at 0 and 1, but for the labels' own
+    /// variance, which is less than a hundredth of the noise's here.
+    #[test]
+    fn a_rate_that_noise_hides_is_predicted_at_its_posterior_mean() {
+        let features = Mat::<f64>::from_fn(100, 1, |_, _| 1.0);
+        for (released, noise) in [(120.0, 60.0), (-40.0, 60.0), (50.0, 60.0), (95.0, 20.0), (2.0, 10.0)] {
+            let sums = Mat::from_fn(1, 1, |_, _| released);
+            let statistic = Statistic {
+                features: features.as_ref(),
+                rows: features.as_ref(),
+                released: sums.as_ref(),
+                noise,
+                labels_per_row: 1.0,
+                square: None,
+            };
+            let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
+            let weight = fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded").weights[(0, 0)];
+            let found = 1.0 / (1.0 + (-weight).exp());
+            let (mut mean, mut total) = (0.0, 0.0);
+            for place in 0..10_000 {
+                let rate = (f64::from(place) + 0.5) / 1e4;
+                let density = (-0.5 * ((released - 100.0 * rate) / noise).powi(2)).exp();
+                mean += density * rate;
+                total += density;
+            }
+            assert!((found - mean / total).abs() < 0.01, "{released} {noise}: {found} {}", mean / total);
+        }
+    }
+
+    /// One vote in three goes to each class as far as noise lets one see, however far out the release is.
+    #[test]
+    fn rates_of_many_classes_add_up_to_one_and_are_drawn_together() {
+        let features = Mat::<f64>::from_fn(100, 1, |_, _| 1.0);
+        let sums = Mat::from_fn(1, 3, |_, class| [130.0, 20.0, -50.0][class]);
+        let statistic = Statistic {
+            features: features.as_ref(),
+            rows: features.as_ref(),
+            released: sums.as_ref(),
+            noise: 100.0,
+            labels_per_row: 1.0,
+            square: None,
+        };
+        let model = ResponseModel::Multinomial { classes: 3 };
+        let prior = Prior::new(features.as_ref(), model, None);
+        let weights = fit(&statistic, model, &prior).expect("bounded").weights;
+        let mut shares: Vec<f64> = (0..3).map(|class| weights[(0, class)]).collect();
+        model.mean(&mut shares);
+        assert!(shares[0] > shares[1] && shares[1] > shares[2], "{shares:?}");
+        assert!(shares[0] < 0.5 && shares[2] > 0.2, "{shares:?}");
+    }
+}
