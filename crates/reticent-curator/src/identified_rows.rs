@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 
 use reticent_core::coding::Coding;
+use reticent_core::hex::hex;
 use reticent_core::label_query::WeightList;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::schema::Schema;
+use sha2::{Digest, Sha256};
 
 use crate::source::{SourceError, TableSource};
 
@@ -64,6 +66,19 @@ impl IdentifiedRows {
             }
         })?;
         Ok(rows)
+    }
+
+    /// SHA-256 of the columns' names and values in their order, to the 24 bits that machines agree on: tells another table from the one that
+    /// weights were made of.
+    #[must_use]
+    pub fn fingerprint(schema: &Schema, features: &PublicFeatures) -> String {
+        let mut digest = Sha256::new();
+        for name in Coding::of(schema).column_names() {
+            digest.update((name.len() as u64).to_le_bytes());
+            digest.update(name);
+        }
+        features.values.iter().for_each(|value| digest.update((*value as f32).to_le_bytes()));
+        hex(&digest.finalize())
     }
 
     /// The rows in the order of a list.

@@ -8,7 +8,8 @@
 //! Read are the ids, the integers and the number of columns, and nothing else: bounds, norms and noise follow from the
 //! integers. The format is described in `docs/reference/walr-files.md`.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use reticent_core::label_query::{EventIds, WeightList, WeightListError};
@@ -20,6 +21,9 @@ use crate::source::{CsvTable, SourceError, UnboundTable};
 pub const WEIGHT_COLUMNS_MAX: usize = 1 << 16;
 /// Lines for people at the beginning that are skipped.
 const COMMENTS_MAX: usize = 100;
+/// What stands in a comment before the origin of the rows, and where in the file the comment ends at the latest.
+const ORIGIN: &str = "; made of sha256 ";
+const COMMENT_BYTES_MAX: u64 = 1 << 10;
 /// Name of the first column.
 const ID: &str = "id";
 
@@ -111,14 +115,29 @@ pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Weight
     Ok(WeightList::new(ids, PublicMatrix::new(columns, values)?)?)
 }
 
-/// Writes a weights file; `comment` is for people, without line breaks.
+/// What a weights file's comment says that its rows were made of ([`write_weights`]); `None` where it says nothing, or is packed.
+///
+/// For whoever made the file: nobody else has a reason to believe it.
+///
+/// # Errors
+/// The system's, when the file cannot be read.
+pub fn origin_of(path: &Path) -> io::Result<Option<String>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(COMMENT_BYTES_MAX).read_to_end(&mut start)?;
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let comment = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix('#'));
+    let origin = comment.and_then(|comment| comment.trim_end().split_once(ORIGIN));
+    Ok(origin.map(|(_, origin)| origin.to_owned()))
+}
+
+/// Writes a weights file; `comment` is for people, without line breaks, and `origin` what the rows were made of.
 ///
 /// # Errors
 /// The system's, when the file cannot be written.
-pub fn write_weights(list: &WeightList, comment: &str, sink: impl Write) -> io::Result<()> {
+pub fn write_weights(list: &WeightList, comment: &str, origin: &str, sink: impl Write) -> io::Result<()> {
     let mut sink = io::BufWriter::new(sink);
     let columns = list.matrix().columns();
-    writeln!(sink, "# {}", comment.replace(['\r', '\n', '"'], " "))?;
+    writeln!(sink, "# {}{ORIGIN}{origin}", comment.replace(['\r', '\n', '"'], " "))?;
     let names: Vec<String> = (1..=columns).map(|column| format!("q{column}")).collect();
     writeln!(sink, "{ID},{}", names.join(","))?;
     for (row, id) in list.ids().iter().enumerate() {

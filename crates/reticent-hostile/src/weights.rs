@@ -24,7 +24,7 @@ pub(crate) fn run(input: &[u8]) {
 
 fn reads_back(list: &WeightList) {
     let mut text = Vec::new();
-    write_weights(list, "a comment", &mut text).expect("memory is written");
+    write_weights(list, "a comment", "an origin", &mut text).expect("memory is written");
     let file = file(&text);
     let again = read_weights(file.path(), &mut |_| {});
     let again = again.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&text)));

@@ -88,6 +88,34 @@ fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     assert!(folder.succeed(&evaluate.replace(" --json", "")).contains("NOT protected"));
 }
 
+/// Ids that went to other rows in between would give labels to other features, and a model of nothing.
+#[test]
+fn features_that_the_weights_were_not_made_of_are_refused() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+    let (own, schema) = (folder.text("features.csv"), folder.text("features.toml"));
+    let swapped = own.replace("e0,", "other,").replace("e1,", "e0,").replace("other,", "e1,");
+    folder.write("features.csv", &swapped);
+    let refused = folder.refuse(3, FIT);
+    assert!(refused.contains("not made of this table with this schema"), "{refused}");
+    // Rows in another order are the same rows, and rows that were not asked about do not matter.
+    let (header, rows) = own.split_once('\n').expect("rows");
+    let mut reversed: Vec<&str> = rows.lines().rev().collect();
+    let more = reversed[0].replacen("e", "more", 1);
+    reversed.push(&more);
+    folder.write("features.csv", format!("{header}\n{}\n", reversed.join("\n")));
+    folder.succeed(FIT);
+    folder.write("features.toml", schema.replacen("bounds = [", "bounds = [-9", 1));
+    assert!(folder.refuse(3, FIT).contains("not made of this table with this schema"));
+    // Without its comment the file is one that anybody could have written.
+    folder.write("features.toml", &schema);
+    let bare: String = folder.text("weights.csv").lines().skip(1).map(|line| format!("{line}\n")).collect();
+    folder.write("weights.csv", bare);
+    folder.write("features.csv", &swapped);
+    folder.succeed(FIT);
+}
+
 /// `docs/reference/walr-files.md` has the whole flow, to be copied.
 #[test]
 fn the_commands_of_the_page_run_as_they_are_written() {

@@ -16,7 +16,7 @@ use reticent_curator::label_engine::LabelEngine;
 use reticent_curator::label_measure::{LabelAnswer, LabelTerms, MeasureError, measure, plan};
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::source::{Need, TableSource};
-use reticent_curator::weights_file::{WeightsFileError, read_weights, write_weights};
+use reticent_curator::weights_file::{WeightsFileError, origin_of, read_weights, write_weights};
 use reticent_testkit::reveal;
 use tempfile::TempDir;
 
@@ -114,7 +114,10 @@ fn weights_read_back_as_written() {
     let matrix = PublicMatrix::new(2, vec![1, -2, 0, 1 << 20, -(1 << 20), 0, 5, 6, 7, 8]).expect("short rows");
     let list = WeightList::new(EventIds::of(ids).expect("unique"), matrix).expect("as many");
     let file = fs::File::create(home.path("w.csv")).expect("writable");
-    write_weights(&list, "a comment\nof two \"lines\"", file).expect("written");
+    write_weights(&list, "a comment\nof two \"lines\"", "0123", file).expect("written");
+    assert_eq!(origin_of(&home.path("w.csv")).expect("there"), Some("0123".to_owned()));
+    home.write("bare.csv", "id,q1\na,1\n");
+    assert_eq!(origin_of(&home.path("bare.csv")).expect("there"), None);
     let read = read_weights(&home.path("w.csv"), &mut |_| ()).expect("sound");
     assert_eq!(read.ids(), list.ids());
     assert!(read.matrix() == list.matrix());

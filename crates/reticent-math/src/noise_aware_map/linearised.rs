@@ -105,4 +105,4 @@ fn each_block(
 }
 
 /// Rows that are worked on at a time.
-const BLOCK: usize = 2_048;
+pub(super) const BLOCK: usize = 2_048;

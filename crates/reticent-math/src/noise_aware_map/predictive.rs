@@ -19,6 +19,7 @@ use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
 
 use super::algebra::dot;
+use super::linearised::BLOCK;
 use super::mixture::Mixture;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
@@ -30,6 +31,8 @@ const WHOLE: f64 = 0.99;
 /// The integral over a standard normal: points to each side, and how far apart.
 const POINTS: i32 = 40;
 const WIDTH: f64 = 0.15;
+/// Rates are not taken for smaller, nor for nearer to 1.
+const RATE_LEAST: f64 = 1e-9;
 /// Shifts that are weighed: so far to both sides, in log-odds, in steps of this.
 const REACH: f64 = 16.0;
 const STEP: f64 = 0.25;
@@ -76,6 +79,8 @@ pub(super) fn predictive(
 fn share_of_slope(rates: &[f64], variance: f64) -> f64 {
     let (mut slopes, mut weights) = (0.0, 0.0);
     for rate in rates {
+        // Where all scores are far out a mean is 0 or 1.
+        let rate = rate.clamp(RATE_LEAST, 1.0 - RATE_LEAST);
         let middle = (rate / (1.0 - rate)).ln();
         let (mut mean, mut slope, mut total) = (0.0, 0.0, 0.0);
         for point in -POINTS..=POINTS {
@@ -91,7 +96,7 @@ fn share_of_slope(rates: &[f64], variance: f64) -> f64 {
         slopes += weight * slope / (mean * (1.0 - mean));
         weights += weight;
     }
-    if weights > 0.0 { slopes / weights } else { 1.0 }
+    slopes / weights
 }
 
 /// Variance of a score of the mean row, and its mean over all rows: of the one score, or of the contrasts on average.
@@ -145,12 +150,16 @@ impl Shifted<'_> {
             statistic.released[(place, self.output)] + known * (rows.col(place).sum() - others)
         });
         let fitted = self.means(0.0);
-        let scaled = Mat::from_fn(rows.nrows(), rows.ncols(), |row, place| {
-            rows[(row, place)] * fitted[(row, 0)] * (1.0 - fitted[(row, 0)]) / statistic.labels_per_row
-        });
         let noise = statistic.noise.powi(2) * (1.0 - known);
-        let covariance =
-            rows.transpose() * scaled + Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise);
+        let mut covariance = Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise);
+        for first in (0..rows.nrows()).step_by(BLOCK) {
+            let block = rows.subrows(first, BLOCK.min(rows.nrows() - first));
+            let scaled = Mat::from_fn(block.nrows(), block.ncols(), |row, place| {
+                let mean = fitted[(first + row, 0)];
+                block[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
+            });
+            covariance += block.transpose() * scaled;
+        }
         let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
 
         let points = (2.0 * REACH / STEP) as usize + 1;
@@ -220,6 +229,7 @@ mod tests {
         }
         assert!(share_of_slope(&[1e-4], 0.5) > 0.999);
         assert!((share_of_slope(&[0.3, 0.7], 0.0) - 1.0).abs() < 1e-12);
+        assert!(share_of_slope(&[0.0, 1.0], 0.5) > 0.999, "all scores far out");
         let (frequent, rare) = (share_of_slope(&[0.5], 1.0), share_of_slope(&[0.01], 1.0));
         let both = share_of_slope(&[0.5, 0.01], 1.0);
         let weighed = (0.25 * frequent + 0.0099 * rare) / 0.2599;

@@ -28,8 +28,9 @@ pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
     let claim = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
     let matrix = labels_elsewhere::weights(&schema, &rows.features, &claim, &Options::default())?;
+    let origin = IdentifiedRows::fingerprint(&schema, &rows.features);
     let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
-    write_weights(out, &arguments.out, &list, "weights of a regression", arguments.json)
+    write_weights(out, &arguments.out, &list, ["weights of a regression", &origin], arguments.json)
 }
 
 pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> Result<(), Failure> {
@@ -38,8 +39,9 @@ pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> 
     let model = read_model(&arguments.model)?;
     let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
     let questions = LabelQuestions::of(&model, &rows.features).map_err(Failure::usage)?;
+    let origin = IdentifiedRows::fingerprint(&model.schema, &rows.features);
     let list = list_of(rows.ids, questions.into_matrix(), &arguments.data, &arguments.id)?;
-    write_weights(out, &arguments.out, &list, "weights of an evaluation", arguments.json)
+    write_weights(out, &arguments.out, &list, ["weights of an evaluation", &origin], arguments.json)
 }
 
 pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
@@ -52,6 +54,7 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     let list = read_weights(&arguments.weights)?;
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
     let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
+    check_origin(&arguments.weights, &IdentifiedRows::fingerprint(&schema, &features))?;
     let model = labels_elsewhere::fit(&schema, &features, &list, &release, init.as_ref(), &Options::default())?;
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
@@ -99,6 +102,21 @@ fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
     })
 }
 
+/// Refuses features that the weights were not made of: labels would be taken for those of other rows. Weights whose comment is gone are taken
+/// as they are.
+fn check_origin(weights: &Path, found: &str) -> Result<(), Failure> {
+    let origin = weights_file::origin_of(weights)
+        .map_err(|error| Failure::input_output("reading the weights", weights, &error))?;
+    match origin {
+        Some(origin) if origin != found => Err(Failure::Data(format!(
+            "{}: these weights were not made of this table with this schema; name those that `walr prepare` had, or prepare and \
+             measure anew",
+            weights.display()
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// A list of weights that were just made: what is wrong with it is wrong with the table's column of ids.
 fn list_of(ids: Vec<Box<[u8]>>, matrix: PublicMatrix, data: &Path, id: &str) -> Result<WeightList, Failure> {
     EventIds::of(ids).and_then(|ids| WeightList::new(ids, matrix)).map_err(|error| {
@@ -121,12 +139,12 @@ fn write_weights(
     mut out: OutputFile,
     place: &Path,
     list: &WeightList,
-    what: &str,
+    [what, origin]: [&str; 2],
     as_json: bool,
 ) -> Result<(), Failure> {
     let (rows, columns) = (list.matrix().rows(), list.matrix().columns());
     let comment = format!("{what} by reticent {}: {rows} rows, {columns} columns", env!("CARGO_PKG_VERSION"));
-    weights_file::write_weights(list, &comment, out.writer())
+    weights_file::write_weights(list, &comment, origin, out.writer())
         .map_err(|error| Failure::input_output("writing the weights", place, &error))?;
     out.finish()?;
     if as_json {
