@@ -102,7 +102,7 @@ pub fn fit(
     let scale = features.nrows() as f64 / sample.nrows() as f64;
     let gram = sample.transpose() * &sample * faer::Scale(scale);
     let fisher = &gram * faer::Scale(curvature.loss);
-    let fit = Fit { sample: &sample, scale, fisher: &fisher, curvature, noise, prior, rows: features.nrows() as f64 };
+    let fit = Fit { sample: &sample, scale, fisher: &fisher, curvature, noise, prior };
 
     let mut best = whitening(&gram, features.nrows())?;
     let (risk, mut aim) = fit.risk_and_aim(&best)?;
@@ -152,7 +152,6 @@ struct Fit<'a> {
     curvature: Curvature,
     noise: f64,
     prior: MatRef<'a, f64>,
-    rows: f64,
 }
 
 impl Fit<'_> {
@@ -171,7 +170,8 @@ impl Fit<'_> {
         let precision = symmetric(&(jacobian.transpose() * &weighted + self.prior));
         let factor = precision.llt(Side::Lower).map_err(|_| DesignError::Scale)?;
         let half = factor.solve(self.fisher);
-        let risk = (0..half.nrows()).map(|index| half[(index, index)]).sum::<f64>() / (2.0 * self.rows);
+        let risk = (0..half.nrows()).map(|index| half[(index, index)]).sum::<f64>()
+            / (2.0 * self.scale * self.sample.nrows() as f64);
         let psi = symmetric(&factor.solve(&half.transpose().to_owned()));
         Ok((risk, Equation { weighted, psi }))
     }

@@ -6,7 +6,7 @@ use super::weight_list::WeightListError;
 
 /// Event ids, unique and in order. They are checked one after the other, so that a file that repeats one without end is refused
 /// where it does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct EventIds(IndexSet<Box<[u8]>>);
 
 impl EventIds {

@@ -20,17 +20,14 @@ use faer::{Mat, Side};
 
 use super::algebra::dot;
 use super::linearised::BLOCK;
-use super::mixture::Mixture;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
+use crate::normal_mean::over_normal;
 
 /// Variance of the log-odds of a mean rate below which mode and mean are the same for all that matters.
 const KNOWN: f64 = 0.02;
 /// Share of the effects from which on they are left as they are.
 const WHOLE: f64 = 0.99;
-/// The integral over a standard normal: points to each side, and how far apart.
-const POINTS: i32 = 40;
-const WIDTH: f64 = 0.15;
 /// Rates are not taken for smaller, nor for nearer to 1.
 const RATE_LEAST: f64 = 1e-9;
 /// Shifts that are weighed: so far to both sides, in log-odds, in steps of this.
@@ -40,26 +37,26 @@ const STEP: f64 = 0.25;
 const STEPS: usize = 100;
 const NEAR: f64 = 1e-9;
 
-/// The parameters near `likeliest`, the mean of the modes, that predict as the whole posterior does; the same where it is narrow.
+/// The parameters near `likeliest`, the mean of the modes, that predict as the whole posterior does, with its second moments `around` that; none
+/// where it is narrow.
 pub(super) fn predictive(
-    likeliest: Mat<f64>,
-    modes: &Mixture,
+    likeliest: &Mat<f64>,
+    around: &Mat<f64>,
     statistic: &Statistic<'_>,
     model: ResponseModel,
     prior: &Prior,
-) -> Result<Mat<f64>, MapError> {
-    let Some((constant, value)) = prior.constant else { return Ok(likeliest) };
-    let [of_mean_row, of_rows] = score_variances(&modes.covariance_about(&likeliest), statistic, model, prior);
+) -> Result<Option<Mat<f64>>, MapError> {
+    let Some((constant, value)) = prior.constant else { return Ok(None) };
+    let [of_mean_row, of_rows] = score_variances(around, statistic, model, prior);
     let outputs = model.outputs();
-    let scores = statistic.features * weights_of(&likeliest, model, prior);
-    let shifted = |output| Shifted { scores: &scores, model, output };
-    let mut rates: Vec<f64> = (0..outputs).map(|output| mean(&shifted(output).means(0.0))).collect();
+    let scores = statistic.features * weights_of(likeliest, model, prior);
+    let mut rates = MeanPredictions::of(&scores, &vec![0.0; outputs], model).rates;
     let share = share_of_slope(&rates, (of_rows - of_mean_row).max(0.0));
     if of_mean_row < KNOWN && share > WHOLE {
-        return Ok(likeliest);
+        return Ok(None);
     }
     if of_mean_row > KNOWN {
-        rates = (0..outputs).map(|output| shifted(output).likely_rate(statistic)).collect::<Result<_, _>>()?;
+        rates = (0..outputs).map(|output| likely_rate(&scores, output, statistic)).collect::<Result<_, _>>()?;
     }
     if outputs > 1 {
         let total: f64 = rates.iter().sum();
@@ -72,7 +69,7 @@ pub(super) fn predictive(
         let shift: f64 = shifts.iter().enumerate().map(|(output, shift)| shift * basis[(output, contrast)]).sum();
         parameters[(contrast * statistic.features.ncols() + constant, 0)] += shift / value;
     }
-    Ok(parameters)
+    Ok(Some(parameters))
 }
 
 /// Slope of the log-odds of a mean probability over normal scores of this variance, at rates of the classes; the mean over classes.
@@ -82,19 +79,12 @@ fn share_of_slope(rates: &[f64], variance: f64) -> f64 {
         // Where all scores are far out a mean is 0 or 1.
         let rate = rate.clamp(RATE_LEAST, 1.0 - RATE_LEAST);
         let middle = (rate / (1.0 - rate)).ln();
-        let (mut mean, mut slope, mut total) = (0.0, 0.0, 0.0);
-        for point in -POINTS..=POINTS {
-            let at = f64::from(point) * WIDTH;
-            let density = (-at * at / 2.0).exp();
-            let probability = 1.0 / (1.0 + (-middle - variance.sqrt() * at).exp());
-            mean += density * probability;
-            slope += density * probability * (1.0 - probability);
-            total += density;
-        }
-        let (mean, slope) = (mean / total, slope / total);
-        let weight = rate * (1.0 - rate);
-        slopes += weight * slope / (mean * (1.0 - mean));
-        weights += weight;
+        let probability = |z: f64| sigmoid(middle + variance.sqrt() * z);
+        let mean = over_normal(|z| f64::midpoint(probability(z), probability(-z)));
+        let curve = |probability: f64| probability * (1.0 - probability);
+        let slope = over_normal(|z| f64::midpoint(curve(probability(z)), curve(probability(-z))));
+        slopes += curve(rate) * slope / curve(mean);
+        weights += curve(rate);
     }
     slopes / weights
 }
@@ -115,95 +105,70 @@ fn score_variances(covariance: &Mat<f64>, statistic: &Statistic<'_>, model: Resp
     [of_mean_row, of_rows].map(|total| total / model.contrasts() as f64)
 }
 
-fn mean(values: &Mat<f64>) -> f64 {
-    values.col(0).sum() / values.nrows() as f64
-}
-
-/// Scores of which one output is shifted.
-struct Shifted<'a> {
-    scores: &'a Mat<f64>,
-    model: ResponseModel,
-    output: usize,
-}
-
-impl Shifted<'_> {
-    /// Means of the output over rows.
-    fn means(&self, shift: f64) -> Mat<f64> {
-        let mut row_scores = vec![0.0; self.scores.ncols()];
-        Mat::from_fn(self.scores.nrows(), 1, |row, _| {
-            for (output, score) in row_scores.iter_mut().enumerate() {
-                *score = self.scores[(row, output)] + if output == self.output { shift } else { 0.0 };
-            }
-            self.model.mean(&mut row_scores);
-            row_scores[self.output]
-        })
-    }
-
-    /// Posterior mean of the rate of the output.
-    fn likely_rate(&self, statistic: &Statistic<'_>) -> Result<f64, MapError> {
-        let (rows, outputs) = (statistic.rows, self.scores.ncols());
-        let classes = outputs.max(2) as f64;
-        // Votes of all classes add up to 1, and that is public.
-        let known = if outputs > 1 { 1.0 / outputs as f64 } else { 0.0 };
-        let released = Mat::from_fn(rows.ncols(), 1, |place, _| {
-            let others: f64 = (0..outputs).map(|output| statistic.released[(place, output)]).sum();
-            statistic.released[(place, self.output)] + known * (rows.col(place).sum() - others)
+/// Posterior mean of the rate of an output.
+fn likely_rate(scores: &Mat<f64>, output: usize, statistic: &Statistic<'_>) -> Result<f64, MapError> {
+    let (rows, outputs) = (statistic.rows, scores.ncols());
+    let classes = outputs.max(2) as f64;
+    // Votes of all classes add up to 1, and that is public.
+    let known = if outputs > 1 { 1.0 / outputs as f64 } else { 0.0 };
+    let released = Mat::from_fn(rows.ncols(), 1, |place, _| {
+        let others: f64 = (0..outputs).map(|output| statistic.released[(place, output)]).sum();
+        statistic.released[(place, output)] + known * (rows.col(place).sum() - others)
+    });
+    let log_odds: Vec<f64> = (0..scores.nrows()).map(|row| log_odds_of(scores, row, output)).collect();
+    let noise = statistic.noise.powi(2) * (1.0 - known);
+    let mut covariance = Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise);
+    for first in (0..rows.nrows()).step_by(BLOCK) {
+        let block = rows.subrows(first, BLOCK.min(rows.nrows() - first));
+        let scaled = Mat::from_fn(block.nrows(), block.ncols(), |row, place| {
+            let mean = sigmoid(log_odds[first + row]);
+            block[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
         });
-        let fitted = self.means(0.0);
-        let noise = statistic.noise.powi(2) * (1.0 - known);
-        let mut covariance = Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise);
-        for first in (0..rows.nrows()).step_by(BLOCK) {
-            let block = rows.subrows(first, BLOCK.min(rows.nrows() - first));
-            let scaled = Mat::from_fn(block.nrows(), block.ncols(), |row, place| {
-                let mean = fitted[(first + row, 0)];
-                block[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
-            });
-            covariance += block.transpose() * scaled;
-        }
-        let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
-
-        let points = (2.0 * REACH / STEP) as usize + 1;
-        let (mut rates, mut logs) = (Vec::with_capacity(points), Vec::with_capacity(points));
-        for point in 0..points {
-            let means = self.means(-REACH + STEP * point as f64);
-            let residual = &released - rows.transpose() * &means;
-            let rate = mean(&means).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON);
-            let prior = (classes - 2.0) * (1.0 - rate).ln();
-            logs.push(prior - dot(&residual, &covariance.solve(&residual)) / 2.0);
-            rates.push(rate);
-        }
-        let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let (mut mean, mut total) = (0.0, 0.0);
-        for place in 0..points {
-            let (before, after) = (rates[place.saturating_sub(1)], rates[(place + 1).min(points - 1)]);
-            let weight = (logs[place] - best).exp() * (after - before);
-            mean += weight * rates[place];
-            total += weight;
-        }
-        if total > 0.0 { Ok(mean / total) } else { Err(MapError::Scale) }
+        covariance += block.transpose() * scaled;
     }
+    let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+
+    let points = (2.0 * REACH / STEP) as usize + 1;
+    let (mut rates, mut logs) = (Vec::with_capacity(points), Vec::with_capacity(points));
+    for point in 0..points {
+        let shift = -REACH + STEP * point as f64;
+        let means = Mat::from_fn(rows.nrows(), 1, |row, _| sigmoid(log_odds[row] + shift));
+        let residual = &released - rows.transpose() * &means;
+        let rate = (means.col(0).sum() / rows.nrows() as f64).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON);
+        let prior = (classes - 2.0) * (1.0 - rate).ln();
+        logs.push(prior - dot(&residual, &covariance.solve(&residual)) / 2.0);
+        rates.push(rate);
+    }
+    let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (mut mean, mut total) = (0.0, 0.0);
+    for place in 0..points {
+        let (before, after) = (rates[place.saturating_sub(1)], rates[(place + 1).min(points - 1)]);
+        let weight = (logs[place] - best).exp() * (after - before);
+        mean += weight * rates[place];
+        total += weight;
+    }
+    if total > 0.0 { Ok(mean / total) } else { Err(MapError::Scale) }
+}
+
+/// Log-odds of an output of a row: a shift of its score is one of these. One score stands against a score of zero.
+fn log_odds_of(scores: &Mat<f64>, row: usize, output: usize) -> f64 {
+    if scores.ncols() == 1 {
+        return scores[(row, 0)];
+    }
+    let others = || (0..scores.ncols()).filter(|other| *other != output).map(|other| scores[(row, other)]);
+    let largest = others().fold(f64::NEG_INFINITY, f64::max);
+    scores[(row, output)] - largest - others().map(|score| (score - largest).exp()).sum::<f64>().ln()
 }
 
 /// Shifts of all scores of each output after which the mean predictions are these rates.
 fn shifts_to(rates: &[f64], scores: &Mat<f64>, model: ResponseModel) -> Vec<f64> {
-    let rows = scores.nrows();
     let mut shifts = vec![0.0; rates.len()];
-    let mut row_scores = shifts.clone();
     for _ in 0..STEPS {
-        let (mut means, mut slopes) = (vec![0.0; rates.len()], vec![0.0; rates.len()]);
-        for row in 0..rows {
-            for (output, score) in row_scores.iter_mut().enumerate() {
-                *score = scores[(row, output)] + shifts[output];
-            }
-            model.mean(&mut row_scores);
-            for (output, mean) in row_scores.iter().enumerate() {
-                means[output] += mean / rows as f64;
-                slopes[output] += mean * (1.0 - mean) / rows as f64;
-            }
-        }
+        let predicted = MeanPredictions::of(scores, &shifts, model);
         let mut farthest: f64 = 0.0;
         for (output, shift) in shifts.iter_mut().enumerate() {
-            let step = ((rates[output] - means[output]) / slopes[output].max(f64::MIN_POSITIVE)).clamp(-1.0, 1.0);
+            let apart = rates[output] - predicted.rates[output];
+            let step = (apart / predicted.slopes[output].max(f64::MIN_POSITIVE)).clamp(-1.0, 1.0);
             *shift += step;
             farthest = farthest.max(step.abs());
         }
@@ -212,6 +177,35 @@ fn shifts_to(rates: &[f64], scores: &Mat<f64>, model: ResponseModel) -> Vec<f64>
         }
     }
     shifts
+}
+
+/// Mean predictions of the outputs over rows, and their mean derivatives by their own score.
+struct MeanPredictions {
+    rates: Vec<f64>,
+    slopes: Vec<f64>,
+}
+
+impl MeanPredictions {
+    fn of(scores: &Mat<f64>, shifts: &[f64], model: ResponseModel) -> Self {
+        let rows = scores.nrows();
+        let (mut rates, mut slopes) = (vec![0.0; shifts.len()], vec![0.0; shifts.len()]);
+        let mut of_row = vec![0.0; shifts.len()];
+        for row in 0..rows {
+            for (output, score) in of_row.iter_mut().enumerate() {
+                *score = scores[(row, output)] + shifts[output];
+            }
+            model.mean(&mut of_row);
+            for (output, mean) in of_row.iter().enumerate() {
+                rates[output] += mean / rows as f64;
+                slopes[output] += mean * (1.0 - mean) / rows as f64;
+            }
+        }
+        Self { rates, slopes }
+    }
+}
+
+fn sigmoid(score: f64) -> f64 {
+    1.0 / (1.0 + (-score).exp())
 }
 
 #[cfg(test)]

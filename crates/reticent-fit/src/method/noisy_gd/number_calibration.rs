@@ -9,7 +9,8 @@
 use super::calibration::{SURPLUS_VARIANCE, Surplus, WHOLE_RISE};
 use super::heavy_ball::Flow;
 use super::optimism::degrees_of_freedom;
-use super::signal_check::over_normal;
+use reticent_math::normal_mean::over_normal;
+
 use crate::released_marginals::ScaledColumns;
 
 /// The factors that are compared.

@@ -7,6 +7,7 @@
 
 use reticent_core::largest_place::largest_place;
 use reticent_math::fixed_sequence::FixedSequence;
+use reticent_math::normal_mean::{END, over_normal};
 
 use crate::softmax::softmax;
 
@@ -172,27 +173,6 @@ fn expected_covariance(intercept: f64, deviation: f64) -> f64 {
 const FIXED_POINT_STEPS: u32 = 50;
 /// Halvings after which an intercept is known to the last digits.
 const BISECTIONS: u32 = 60;
-/// The integral over a standard normal goes so far, in so many steps of Simpson's rule.
-const END: f64 = 8.0;
-const INTERVALS: u32 = 1280;
-
-/// Mean over a standard normal `z` of a function that has the value `both` at `z` and at `-z`.
-pub(super) fn over_normal(both: impl Fn(f64) -> f64) -> f64 {
-    let width = END / f64::from(INTERVALS);
-    let total: f64 = (0..=INTERVALS)
-        .map(|place| {
-            let at = f64::from(place) * width;
-            let weight = match place {
-                0 | INTERVALS => 1.0,
-                odd if odd % 2 == 1 => 4.0,
-                _ => 2.0,
-            };
-            weight * both(at) * (-at * at / 2.0).exp()
-        })
-        .sum();
-    total * width / 3.0 * (2.0 / std::f64::consts::PI).sqrt()
-}
-
 fn sigmoid(score: f64) -> f64 {
     1.0 / (1.0 + (-score).exp())
 }
