@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use insta::assert_snapshot;
 
 use crate::support::{

@@ -307,11 +307,11 @@ fn sizes_that_no_parquet_file_has_are_refused() {
 fn a_page_that_is_unpacked_to_its_limit_is_read() {
     let folder = Folder::new();
     let text: String = "x".repeat(100 << 20);
-    let columns: [(&str, arrow::array::ArrayRef); 4] = [
-        ("age", std::sync::Arc::new(arrow::array::Float64Array::from(vec![1.0]))),
-        ("dose", std::sync::Arc::new(arrow::array::Float64Array::from(vec![1.0]))),
-        ("ward", std::sync::Arc::new(arrow::array::StringArray::from(vec![text.as_str()]))),
-        ("outcome", std::sync::Arc::new(arrow::array::StringArray::from(vec!["yes"]))),
+    let columns: [(&str, arrow_array::ArrayRef); 4] = [
+        ("age", std::sync::Arc::new(arrow_array::Float64Array::from(vec![1.0]))),
+        ("dose", std::sync::Arc::new(arrow_array::Float64Array::from(vec![1.0]))),
+        ("ward", std::sync::Arc::new(arrow_array::StringArray::from(vec![text.as_str()]))),
+        ("outcome", std::sync::Arc::new(arrow_array::StringArray::from(vec!["yes"]))),
     ];
     folder.write("table.csv", crate::support::parquet_of(columns));
     let outcome = run_within(&folder, MEBIBYTES, "predict --model model.json --data table.csv --out p.csv");

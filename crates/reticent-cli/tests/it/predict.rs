@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::Float64Type;
+use arrow_array::types::Float64Type;
+use arrow_array::{RecordBatch, cast::AsArray};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::support::{AGE, DOSE, Folder, MODEL, Table, WARD, gzip, json, number, xz, zstd};

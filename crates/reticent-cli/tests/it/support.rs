@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -12,10 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Float64Array, RecordBatch};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Float64Type, Schema as ArrowSchema, TimeUnit};
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Float64Array, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema, TimeUnit};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, ListArray, StringArray};
-use arrow::datatypes::Int64Type;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, ListArray, StringArray};
 use parquet::arrow::ArrowWriter;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
 use reticent_curator::draft::{DraftOptions, draft_schema};

@@ -5,13 +5,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::RecordBatch;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, FixedSizeBinaryArray,
     Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray, ListArray, NullArray, StringArray,
     StringViewArray, TimestampMillisecondArray, UInt64Array,
 };
-use arrow::datatypes::{Int32Type, Int64Type};
-use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType};

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, StringArray};
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, Float64Array, StringArray};
 use parquet::arrow::ArrowWriter;
 use reticent_core::largest_place::largest_place;
 use reticent_fit::model::Model;
@@ -79,7 +79,7 @@ fn column_names(classes: &[String]) -> Vec<String> {
     std::iter::once("predicted_class".to_owned()).chain(probabilities).collect()
 }
 
-fn record_batch(classes: &[String], batch: &[f64]) -> Result<RecordBatch, arrow::error::ArrowError> {
+fn record_batch(classes: &[String], batch: &[f64]) -> Result<RecordBatch, arrow_schema::ArrowError> {
     let width = classes.len().max(1);
     let rows = || batch.chunks_exact(width);
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(width + 1);
