@@ -3,8 +3,9 @@
 //! This tokenises with `csv-core`, the automaton under the `csv` crate and under `arrow-csv`, and with neither of those
 //! two on top. `arrow-csv` fails on ragged rows, on text that is not UTF-8 and on values of the wrong type, and its
 //! messages carry row numbers: whether such an error occurs depends on private values, so it is an output that nobody
-//! paid for. `csv` holds a whole record in memory, however long. Here a record is as long as it likes: what passes
-//! [`RECORD_BYTES_MAX`] is dropped, and the fields dropped are missing, as the fields of a short row are.
+//! paid for. `csv` holds a whole record in memory, however long. Here a record is as long as it likes: one that passes
+//! [`RECORD_BYTES_MAX`] is a row without any value. Were only what is beyond dropped, then under `label`, where features are public, the
+//! length of a usable label would decide which features its row has.
 //!
 //! A field starts a quotation with `"` and holds a `"` as `""`; a record ends at CR, LF or CRLF outside quotes. Blank
 //! lines are not rows. The table is the sequence of records that this grammar finds: a quote that is never closed is
@@ -19,7 +20,7 @@ use super::compression::{BYTE_ORDER_MARK, ByteStream};
 use super::record_blocks::RecordCutter;
 use super::{RawRow, SourceError};
 
-/// The part of a record that is kept; what is longer reads as missing fields.
+/// The longest record of which anything is kept.
 pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The most columns that a header may have.
 const HEADER_COLUMNS_MAX: usize = 1 << 20;
@@ -71,7 +72,9 @@ impl CsvTable {
     pub(crate) fn read_header(&mut self) -> Result<Option<Vec<String>>, SourceError> {
         self.has_header = true;
         let mut line = FirstLine {
+            path: &self.path,
             stream: &mut self.stream,
+            consumed: 0,
             is_begun: false,
             without_end: 0,
             left: None,
@@ -129,7 +132,10 @@ impl CsvTable {
 /// The first line that is not blank, and nothing behind its line end: what follows is a row, and no quotation of a header may reach
 /// into it.
 struct FirstLine<'a> {
+    path: &'a Path,
     stream: &'a mut ByteStream,
+    /// Bytes taken so far: a device or a bomb may have no line end at all.
+    consumed: usize,
     /// Whether a byte of the line was read.
     is_begun: bool,
     /// Bytes in hand that were looked through and do not end it: a record that is cut takes few at a time, and each would be looked at
@@ -149,6 +155,9 @@ impl TextInput for FirstLine<'_> {
         if let Some(left) = self.left {
             self.is_passed |= left == 0;
             return if self.is_at_end || left == 0 { Ok(&b"\n"[..left]) } else { Ok(&self.stream.fill()?[..left]) };
+        }
+        if self.consumed > RECORD_BYTES_MAX {
+            return Err(SourceError::HeaderTooLong { path: self.path.to_owned() });
         }
         let bytes = self.stream.fill()?;
         if self.without_end > 0 {
@@ -184,6 +193,7 @@ impl TextInput for FirstLine<'_> {
         if !self.is_at_end {
             self.stream.consume(bytes);
         }
+        self.consumed += bytes;
         self.without_end = self.without_end.saturating_sub(bytes);
         if let Some(left) = &mut self.left {
             *left -= bytes;
@@ -275,14 +285,15 @@ impl Record {
         Some(&self.text[start..self.ends[field]])
     }
 
-    /// Reads the next record and keeps at most `fields_max` of its fields; false at the end of the file.
+    /// Reads the next record and keeps at most `fields_max` of its fields, or none of a record that is too long; false at the end of the
+    /// file.
     pub(super) fn read(
         &mut self,
         tokenizer: &mut csv_core::Reader,
         stream: &mut impl TextInput,
         fields_max: usize,
     ) -> Result<bool, SourceError> {
-        let mut length = 0;
+        let (mut length, mut is_too_long) = (0, false);
         self.fields = 0;
         self.is_cut = false;
         loop {
@@ -308,10 +319,16 @@ impl Record {
                 ReadRecordResult::OutputEndsFull if self.ends.len() < fields_max => {
                     double(&mut self.ends, fields_max)?;
                 }
-                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
-                    self.is_cut = true;
+                ReadRecordResult::OutputFull => {
+                    (self.is_cut, is_too_long) = (true, true);
                 }
-                ReadRecordResult::Record => return Ok(true),
+                ReadRecordResult::OutputEndsFull => self.is_cut = true,
+                ReadRecordResult::Record => {
+                    if is_too_long {
+                        self.fields = 0;
+                    }
+                    return Ok(true);
+                }
                 ReadRecordResult::End => return Ok(false),
             }
         }

@@ -140,10 +140,12 @@ impl LibsvmTable {
     }
 }
 
-/// The next line, without its end and without what passes the longest record; false at the end of the file.
+/// The next line, without its end; false at the end of the file. A line that passes the longest record is a row without any value, as in
+/// [`super::csv`].
 fn read_line(stream: &mut ByteStream, line: &mut Vec<u8>) -> Result<bool, SourceError> {
+    const WITHOUT_VALUES: &[u8] = b":";
     line.clear();
-    let mut is_any = false;
+    let (mut is_any, mut is_too_long) = (false, false);
     loop {
         let input = stream.fill()?;
         if input.is_empty() {
@@ -152,7 +154,11 @@ fn read_line(stream: &mut ByteStream, line: &mut Vec<u8>) -> Result<bool, Source
         is_any = true;
         let end = input.iter().position(|byte| *byte == b'\n');
         let part = &input[..end.unwrap_or(input.len())];
-        let kept = &part[..part.len().min(RECORD_BYTES_MAX - line.len())];
+        if is_too_long || line.len() + part.len() > RECORD_BYTES_MAX {
+            is_too_long = true;
+            line.clear();
+        }
+        let kept = if is_too_long { WITHOUT_VALUES } else { part };
         // An aborting allocation would print its size, and with it the length of a line.
         let length = line.len() + kept.len();
         make_room(line, length)?;

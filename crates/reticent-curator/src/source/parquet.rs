@@ -73,7 +73,7 @@ impl ParquetTable {
         };
         let (declared, metadata) = without_panic(read_footer).map_err(|error| decoder_failure(path, error))?;
         let names = declared.schema().fields().iter().map(|field| field.name().trim_ascii().to_owned()).collect();
-        let types = declared.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+        let types = read_fields(&declared).iter().map(|field| field.data_type().clone()).collect();
         let file = SharedFile::new(file);
         Ok(Self { path: path.to_owned(), file, bytes_total, metadata, names, types, slots: Vec::new() })
     }
@@ -543,13 +543,25 @@ fn read_text_as_bytes(footer: &ParquetMetaData) -> Result<ArrowReaderMetadata, P
     let footer = Arc::new(ParquetMetaData::new(file, footer.row_groups().to_vec()));
     let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let inferred = ArrowReaderMetadata::try_new(Arc::clone(&footer), options())?;
-    let view = |field: &Arc<Field>| {
+    let view = |field: Field| {
         let is_bytes = *field.data_type() == DataType::Binary;
-        if is_bytes { Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)) } else { Arc::clone(field) }
+        if is_bytes { field.with_data_type(DataType::BinaryView) } else { field }
     };
-    let views: Vec<Arc<Field>> = inferred.schema().fields().iter().map(view).collect();
+    let views: Vec<Field> = read_fields(&inferred).into_iter().map(view).collect();
     let schema = ArrowSchema::new_with_metadata(views, inferred.schema().metadata().clone());
     ArrowReaderMetadata::try_new(footer, options().with_schema(Arc::new(schema)))
+}
+
+/// The columns with the types as which they are read. Timestamps of 96 bits (Spark, Hive, Impala) are asked for in microseconds: in
+/// nanoseconds, as Arrow has them unless told, 64 bits end in 2262, and 9999-12-31 reads as a day in 1816.
+fn read_fields(footer: &ArrowReaderMetadata) -> Vec<Field> {
+    let of_file = footer.parquet_schema().root_schema().get_fields();
+    let read = |(field, of_file): (&Arc<Field>, &Arc<Type>)| {
+        let field = field.as_ref().clone();
+        let is_wide = of_file.is_primitive() && of_file.get_physical_type() == PhysicalType::INT96;
+        if is_wide { field.with_data_type(DataType::Timestamp(TimeUnit::Microsecond, None)) } else { field }
+    };
+    footer.schema().fields().iter().zip(of_file).map(read).collect()
 }
 
 /// The Arrow type of one column of the file.

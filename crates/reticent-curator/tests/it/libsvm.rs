@@ -50,6 +50,15 @@ fn first_row(text: &str, schema: &Schema) -> (Vec<Cell>, Label, Option<Vec<u8>>)
 }
 
 #[test]
+fn a_line_beyond_64_mib_has_no_values() {
+    let schema = schema("format = \"libsvm\"", UNIT, CLASSES);
+    let long = format!("+1 qid:7 3:5 {}12:x\n", " ".repeat(67_200_000));
+    assert!(first_row(&long, &schema) == first_row(":\n", &schema));
+    assert!(first_row(":\n", &schema).1 == Label::Unusable);
+    assert!(first_row("+1 qid:7 3:5 12:x\n", &schema).1 != Label::Unusable);
+}
+
+#[test]
 fn lines_are_read_as_their_writers_mean_them() {
     let schema = schema("format = \"libsvm\"", UNIT, CLASSES);
     let (zero, one) = (Cell::Number(0.0), Cell::Number(1.0));

@@ -14,7 +14,7 @@ use arrow_array::{
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::data_type::{ByteArray, ByteArrayType, Int96, Int96Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -245,10 +245,19 @@ fn a_record_of_any_length_is_one_row() {
     let path = files.write("long.csv", [b"id,age,job,income\n".to_vec(), long_field].concat());
     assert_eq!(read(&path, &schema("")), ["20 #0 =0", "30 #2 =1"]);
 
-    // Of a record beyond 64 MiB the fields before the cut are kept; the next record is whole again.
-    let too_long = [b"x,20,".to_vec(), vec![b'j'; 70_000_000], b",low\ny,30,cook,high\n".to_vec()].concat();
-    let path = files.write("longer.csv.gz", gzip(&[b"id,age,job,income\n".to_vec(), too_long].concat()));
-    assert_eq!(read(&path, &schema("")), ["20 #2 -", "30 #2 =1"]);
+    // A record beyond 64 MiB has no values, wherever it is long: a label of blanks and a class takes the features behind it along, and
+    // no features are left that count with that class. The next record is whole again.
+    let nothing = read(&files.write("nothing.csv", b"id,age,job,income\n,,,\n"), &schema(""));
+    let padded = [vec![b' '; 70_000_000], b"low".to_vec()].concat();
+    for (place, header) in [("before", "income,age,job,id\n"), ("behind", "id,age,job,income\n")] {
+        let row = if place == "before" {
+            [padded.as_slice(), b",20,clerk,x\nhigh,30,cook,y\n"].concat()
+        } else {
+            [b"x,20,clerk,", padded.as_slice(), b"\ny,30,cook,high\n"].concat()
+        };
+        let path = files.write("longer.csv.gz", gzip(&[header.as_bytes().to_vec(), row].concat()));
+        assert_eq!(read(&path, &schema("")), [nothing[0].as_str(), "30 #2 =1"], "{place}");
+    }
 
     let many_fields = [b"x,20,clerk,low".to_vec(), vec![b','; 5_000_000], b"\ny,30,cook,high".to_vec()].concat();
     let path = files.write("many.csv", [b"id,age,job,income\n".to_vec(), many_fields].concat());
@@ -464,6 +473,42 @@ fn parquet_types_are_read_by_what_they_mean() {
     ];
     let schema = Schema::from_text(coded).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(read(&files.parquet("coded", columns), &schema), ["#2 #2 0.5 =0", "#0 #1 0.5 =1", "#0 #0 0.5 -"]);
+}
+
+/// Spark's and Hive's timestamps: Julian days and nanoseconds of the day. The end of what can be said in nanoseconds is in 2262.
+#[test]
+fn timestamps_of_96_bits_reach_as_far_as_they_are_written() {
+    let files = Files::new();
+    let path = files.0.path().join("table.parquet");
+    let message = "message t { required int96 age; required binary job (UTF8); required binary income (UTF8); }";
+    let file = fs::File::create(&path).expect("a file can be made");
+    let parsed = Arc::new(parse_message_type(message).expect("a Parquet schema"));
+    let mut writer = SerializedFileWriter::new(file, parsed, Arc::default()).expect("a writer");
+    let mut group = writer.next_row_group().expect("a row group");
+    // 9999-12-31, and a minute past 1500-01-01.
+    let of = |day: i64, nanoseconds: u64| {
+        let mut value = Int96::new();
+        value.set_data(nanoseconds as u32, (nanoseconds >> 32) as u32, (2_440_588 + day) as u32);
+        value
+    };
+    let mut column = group.next_column().expect("no failure").expect("three columns");
+    let values = [of(2_932_896, 0), of(-171_664, 60_000_000_000)];
+    column.typed::<Int96Type>().write_batch(&values, None, None).expect("is written");
+    column.close().expect("a column ends");
+    for value in ["cook", "low"] {
+        let mut column = group.next_column().expect("no failure").expect("three columns");
+        column.typed::<ByteArrayType>().write_batch(&[value; 2].map(ByteArray::from), None, None).expect("is written");
+        column.close().expect("a column ends");
+    }
+    group.close().expect("a row group ends");
+    writer.close().expect("a footer is written");
+    let wide = Schema::from_text(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"income\"\nclasses = [\"low\", \"high\"]\n\
+         [features]\nage = { bounds = [-1e12, 1e12] }\njob = { categories = [\"clerk\", \"cook\"] }\n",
+    )
+    .unwrap_or_else(|problems| panic!("{problems}"));
+    let (last, first) = (2_932_896i64 * 86_400, -171_664i64 * 86_400 + 60);
+    assert_eq!(read(&path, &wide), [format!("{last} #2 =0"), format!("{first} #2 =0")]);
 }
 
 #[test]
