@@ -43,6 +43,9 @@ impl fmt::Display for Adjacency {
     }
 }
 
+/// Most rows that a unit may be allowed: sums of its rows keep to their bits.
+pub const UNIT_ROWS_MAX: u32 = 1 << 20;
+
 /// What one unit of protection is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -338,7 +338,7 @@ pub enum Refusal {
     /// The claim is about a relation that the owner does not keep an account of.
     #[error(
         "the ledger refuses: the schema protects {claimed}, and the ledger promises only {promised}; change `unit` and `adjacency` in the \
-         schema, or make a ledger with `--promise {claimed}`, which knows nothing of what this one has spent"
+         schema, or make a ledger with `--promise '{claimed}'`, which knows nothing of what this one has spent"
     )]
     NotPromised {
         /// Relation of the schema.

@@ -65,15 +65,18 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
     let storage = Storage::checked(&arguments.storage, schema, [])?;
     // What cannot be asked at all is refused before a ledger is made beside the table.
+    // Nobody vouches for a model file: a delta by which little is protected has to be said by the caller.
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
+    let certified = certified.filter(|delta| !report::is_large(*delta));
     let usual = arguments.delta.or(certified).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
     plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, usual))?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
-    let delta =
-        arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
-            Failure::Usage("neither ledger nor model states a delta: give one with --delta".to_owned())
-        })?;
+    let delta = arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
+        Failure::Usage(
+            "neither ledger nor model states a delta, or only one of 1/1000 or more: give one with --delta".to_owned(),
+        )
+    })?;
     let plan = plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, delta))?;
 
     let encoding = Arc::new(model.encoding());
@@ -106,7 +109,8 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
         Some(_) => format!("In the log loss, the loss of a row counts as {} at most.\n", private::loss_cap(schema)),
         None => String::new(),
     };
-    files::print_or_rescue(&format!("{}\n{cut}{account}", report::evaluation(&evaluation)))
+    let delta = report::large_delta(delta);
+    files::print_or_rescue(&format!("{}\n{cut}{delta}{account}", report::evaluation(&evaluation)))
 }
 
 /// The questions. The schema is the model's own, so that there is nothing in it to change, and no other method to choose.

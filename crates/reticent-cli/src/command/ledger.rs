@@ -40,7 +40,12 @@ fn init(path: &Path, budget: Budget, promise: &[Relation]) -> Result<(), Failure
             )));
         }
         ledger.set_budget(budget)?;
-        return files::print(&report::account(path, &ledger.account()?, budget.delta));
+        let account = ledger.account()?;
+        return files::print(&format!(
+            "{}{}",
+            report::account(path, &account, budget.delta),
+            report::late_limit(&account)
+        ));
     }
     if let [first, rest @ ..] = promise
         && let Some(other) = rest.iter().find(|other| other.unit != first.unit)

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::WalrCommand;
 use crate::failure::Failure;
-use crate::progress;
+use crate::{progress, report};
 
 pub(super) fn run(command: &WalrCommand) -> Result<(), Failure> {
     match command {
@@ -30,10 +30,11 @@ fn read_weights(path: &Path) -> Result<WeightList, Failure> {
 
 fn privacy_text(release: &LabelRelease) -> String {
     format!(
-        "Privacy: epsilon {} at delta {:e} (mu {:.6})\nProtects: {}\nNot protected: {NOT_PROTECTED}\n",
+        "Privacy: epsilon {} at delta {:e} (mu {:.6})\n{}Protects: {}\nNot protected: {NOT_PROTECTED}\n",
         release.epsilon,
         release.delta.get(),
         mu_of(release),
+        report::large_delta(release.delta),
         release.relation
     )
 }

@@ -14,9 +14,10 @@ use super::printable;
 pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
     let mut text = String::new();
     let delta = account.budget.map_or(delta, |budget| budget.delta);
-    // The total of a filter is proved for a limit that was set before: PRIVACY.md, "The promise".
-    let condition = if account.budget.is_some() { "" } else { ", if no price was chosen in view of earlier answers" };
     for (relation, spent) in &account.spent {
+        // Where prices followed from answers only a limit that was set before is proved, with one or without: PRIVACY.md, "The promise".
+        let condition =
+            if *spent == MuSquared::ZERO { "" } else { ", if no price was chosen in view of earlier answers" };
         let (mu, epsilon) = (spent.mu_up(), epsilon_of(*spent, delta));
         line!(
             text,
@@ -41,6 +42,17 @@ pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
         line!(text, "  a request has a price under each of these, and has to fit under all of them");
     }
     text
+}
+
+/// What a limit says of what was paid before it was set; nothing where that is nothing.
+pub(crate) fn late_limit(account: &Account) -> &'static str {
+    match account.spent.values().all(|spent| *spent == MuSquared::ZERO) {
+        true => "",
+        false => {
+            "What was paid before counts. The limit holds for all of it, whatever was asked, if it was not itself chosen in view of an \
+             answer.\n"
+        }
+    }
 }
 
 /// The limit, the account, and all entries.

@@ -34,10 +34,14 @@ pub(crate) fn claim(certificate: &Certificate) -> String {
     text
 }
 
-/// What a large failure probability means: a release that shows one of a thousand rows whole keeps a promise with delta 1/1000.
+/// Whether a failure probability protects little: a release that shows one of a thousand rows whole keeps a promise with delta 1/1000.
+pub(crate) fn is_large(delta: Delta) -> bool {
+    delta.get() >= 1e-3
+}
+
+/// What a large failure probability means.
 pub(crate) fn large_delta(delta: Delta) -> String {
-    const LARGE: f64 = 1e-3;
-    if delta.get() < LARGE {
+    if !is_large(delta) {
         return String::new();
     }
     format!(

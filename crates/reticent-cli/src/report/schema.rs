@@ -23,9 +23,13 @@ pub(crate) fn schema(schema: &Schema) -> String {
         TargetKind::Bounds { low, high } => format!("a number in [{low}, {high}]"),
     };
     line!(text, "Target: {} ({target})", schema.target().column);
+    let shortened = match schema.privacy().row_norm {
+        Some(declared) if declared < norm => format!("; longer than row_norm, {declared}, some methods shorten them"),
+        Some(_) | None => String::new(),
+    };
     line!(
         text,
-        "Features: {} ({columns} encoded columns with the intercept, row norm at most {norm:.4})",
+        "Features: {} ({columns} encoded columns with the intercept, row norm at most {norm:.4}{shortened})",
         schema.features().len()
     );
     match schema.privacy().rows {

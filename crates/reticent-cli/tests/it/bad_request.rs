@@ -221,10 +221,10 @@ fn a_ledger_that_promises_another_relation_refuses() {
     let folder = Folder::with_table();
     folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6 --promise row:replace");
     let fit = FIT.replace("--out", "--ledger l.ledger --out");
-    assert_snapshot!(folder.refuse(4, &fit), @"error: the ledger refuses: the schema protects row:add-remove, and the ledger promises only row:replace; change `unit` and `adjacency` in the schema, or make a ledger with `--promise row:add-remove`, which knows nothing of what this one has spent");
+    assert_snapshot!(folder.refuse(4, &fit), @"error: the ledger refuses: the schema protects row:add-remove, and the ledger promises only row:replace; change `unit` and `adjacency` in the schema, or make a ledger with `--promise 'row:add-remove'`, which knows nothing of what this one has spent");
     folder.succeed("ledger init p.ledger --epsilon 2 --delta 1e-6 --promise patient<=4:add-remove");
     let fit = FIT.replace("--out", "--ledger p.ledger --out");
-    assert_snapshot!(folder.refuse(4, &fit), @"error: the ledger refuses: the schema protects row:add-remove, and the ledger promises only patient<=4:add-remove; change `unit` and `adjacency` in the schema, or make a ledger with `--promise row:add-remove`, which knows nothing of what this one has spent");
+    assert_snapshot!(folder.refuse(4, &fit), @"error: the ledger refuses: the schema protects row:add-remove, and the ledger promises only patient<=4:add-remove; change `unit` and `adjacency` in the schema, or make a ledger with `--promise 'row:add-remove'`, which knows nothing of what this one has spent");
     let both = "ledger init b.ledger --epsilon 2 --delta 1e-6 --promise patient<=4:add-remove --promise row:add-remove";
     assert_snapshot!(folder.refuse(2, both), @"error: --promise patient<=4:add-remove and --promise row:add-remove protect different units: no table is read for both, so such a ledger would refuse every request; promise one unit, the largest");
 }

@@ -159,7 +159,20 @@ fn without_any_delta_one_is_asked_for() {
     folder.write("model.json", public.to_string());
     let message = folder.run("evaluate --model model.json --data table.csv --epsilon 1");
     assert_eq!(message.code, 2);
-    assert_snapshot!(message.stderr, @"error: neither ledger nor model states a delta: give one with --delta");
+    assert_snapshot!(message.stderr, @"error: neither ledger nor model states a delta, or only one of 1/1000 or more: give one with --delta");
+}
+
+/// A model file is not trusted, and what it states must not let an evaluation tell much.
+#[test]
+fn a_large_delta_is_not_taken_from_a_model_and_is_named_where_it_is_given() {
+    let folder = folder_of(&Table::usual());
+    let mut changed = json(MODEL);
+    changed["certificate"]["delta"] = 0.5.into();
+    folder.write("changed.json", changed.to_string());
+    let message = folder.run("evaluate --model changed.json --data table.csv --epsilon 1");
+    assert_eq!((message.code, message.stderr.contains("give one with --delta")), (2, true), "{}", message.stderr);
+    let text = folder.succeed("evaluate --model model.json --data table.csv --epsilon 1 --delta 0.5");
+    assert!(text.contains("Delta 0.5 is large"), "{text}");
 }
 
 /// Rows of the features' kind, with the other unit: nothing may be bought of a table without the unit's column.

@@ -180,7 +180,7 @@ fn a_public_model_can_be_the_start() {
     assert_eq!(age["column"], "age");
     assert!((number(&age["coefficient"]) - 0.06).abs() < 0.03, "{age}");
     folder.write("schema.toml", SCHEMA.replace("[0, 5000]", "[0, 6000]"));
-    assert_snapshot!(folder.refuse(2, &FIT.replace("--out model.json", "--init model.json --out other.json")), @r#"error: the start model does not fit the schema: its feature "dose" has other bounds or categories; declare them alike"#);
+    assert_snapshot!(folder.refuse(2, &FIT.replace("--out model.json", "--init model.json --out other.json")), @r#"error: the start model does not fit the schema: its feature "dose" has other bounds, categories or `missing`; declare them alike"#);
 }
 
 /// Where neighbouring tables have as many rows a fit counts them and says so. A plan, which reads no table, does not know.

@@ -26,7 +26,7 @@ fn a_ledger_is_made_and_shown() {
     folder.succeed(&fit_with_ledger());
     assert_snapshot!(folder.succeed("ledger show l.ledger"), @r"
     Budget: epsilon 2 at delta 1e-6 (mu 0.448335)
-    Ledger l.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6) in all, under row:add-remove
+    Ledger l.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6, if no price was chosen in view of earlier answers) in all, under row:add-remove
       left: mu 0.380756; the largest request that fits is epsilon 1.673274 at delta 1e-6
 
     entry  time (UTC)            purpose       data       mu
@@ -126,6 +126,10 @@ fn an_unlimited_ledger_needs_a_delta_to_be_told_as_epsilon() {
     assert!(text.contains("(epsilon 1.000000 at delta 1e-6, if no price was chosen in view of earlier answers) in all, under row:add-remove"), "{text}");
     let shown = json(&folder.succeed("ledger show table.csv.ledger --json"));
     assert!(shown["delta"].is_null() && shown["relations"][0]["spent"]["epsilon"].is_null());
+    // A limit that comes late changes nothing about what came before.
+    let limited = folder.succeed(&INIT.replace("l.ledger", "table.csv.ledger"));
+    assert!(limited.contains("if no price was chosen in view of earlier answers) in all"), "{limited}");
+    assert!(limited.ends_with("if it was not itself chosen in view of an answer.\n"), "{limited}");
 }
 
 #[test]

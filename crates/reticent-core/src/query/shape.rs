@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{GRADIENT_NORM_MAX, Map, ProductTarget, QueryError, TARGET_BINS, target_counts};
-use crate::adjacency::PrivacyUnit;
+use crate::adjacency::{PrivacyUnit, UNIT_ROWS_MAX};
 use crate::schema::{ROWS_MAX_LIMIT, Schema};
 
 /// Size and sensitivity of a query, and all that the ledger has to know of it.
@@ -36,7 +36,7 @@ impl QueryShape {
         if !(1..=ROWS_MAX_LIMIT).contains(&rows_max) {
             return Err(QueryError::RowsMax(rows_max));
         }
-        if !(1..=1 << 20).contains(&unit.rows_max()) {
+        if !(1..=UNIT_ROWS_MAX).contains(&unit.rows_max()) {
             return Err(QueryError::UnitRows(unit.rows_max()));
         }
         check_ranges(&map)?;

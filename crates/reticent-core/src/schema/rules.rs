@@ -8,7 +8,7 @@ use super::{
     NONZEROS_MAX_LIMIT, OTHER, Privacy, ROW_NORM_MIN, ROWS_MAX_LIMIT, SchemaParts, SchemaProblem, TableFormat, Target,
     TargetKind, TextFormat, has_span, toml_key,
 };
-use crate::adjacency::{Adjacency, PrivacyUnit};
+use crate::adjacency::{Adjacency, PrivacyUnit, UNIT_ROWS_MAX};
 
 impl SchemaParts {
     /// Everything that is wrong, each with its place; the lines are for whoever has the text.
@@ -38,6 +38,11 @@ impl Problems {
             self.check_column_name("privacy.unit.column", column);
             if *rows_max == 0 {
                 self.add("privacy.unit.rows_max", "is 0; a unit must be allowed at least 1 row");
+            } else if *rows_max > UNIT_ROWS_MAX {
+                self.add(
+                    "privacy.unit.rows_max",
+                    format!("is {rows_max}; write a number between 1 and {UNIT_ROWS_MAX}"),
+                );
             } else if u64::from(*rows_max) > privacy.rows_max {
                 let message = format!("is above privacy.rows_max, {}; lower it", privacy.rows_max);
                 self.add("privacy.unit.rows_max", message);
