@@ -179,6 +179,33 @@ impl Encoding {
         total.sqrt()
     }
 
+    /// The smallest norm that any row can have, or less: numbers between two codes are taken to be at their centre.
+    #[must_use]
+    pub fn shortest_norm(coding: &Coding, centre: &[f64], scale: &[f64]) -> f64 {
+        let value_square = |column: usize, value: f64| (scale[column] * (value - centre[column])).powi(2);
+        let nearest = |column: usize| value_square(column, centre[column].clamp(0.0, 1.0));
+        let mut total = value_square(0, 1.0);
+        let mut column = 1;
+        for slot in coding.slot_kinds() {
+            match slot {
+                SlotKind::Numeric => {
+                    total += nearest(column);
+                    column += 1;
+                }
+                SlotKind::Categories(categories) => {
+                    let block = column..column + categories;
+                    let without: f64 = block.clone().map(|other| value_square(other, 0.0)).sum();
+                    total += block
+                        .map(|chosen| without - value_square(chosen, 0.0) + value_square(chosen, 1.0))
+                        .fold(f64::INFINITY, f64::min);
+                    column += categories;
+                }
+            }
+        }
+        total += (column..coding.columns().len()).map(nearest).sum::<f64>();
+        total.sqrt()
+    }
+
     /// The codes' meaning.
     #[must_use]
     pub fn coding(&self) -> &Coding {

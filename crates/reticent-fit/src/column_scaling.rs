@@ -4,6 +4,8 @@ use reticent_core::coding::{Coding, Column, SlotKind};
 use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::schema::Schema;
 
+use crate::plan::PlanError;
+
 /// Columns by the schema's bounds alone, and the bound on a row's norm.
 ///
 /// ```text
@@ -40,6 +42,19 @@ pub(crate) fn unit_cube(schema: &Schema) -> (Encoding, f64) {
     clipped(schema, coding, centre, scale)
 }
 
+/// Refuses a declared `row_norm` by which every row of a number would be shortened: its target would not be, so that the model could
+/// only be wrong, by the more the shorter the norm, whatever the budget.
+pub(crate) fn leave_some_rows_whole(schema: &Schema, encoding: &Encoding) -> Result<(), PlanError> {
+    let shortest = Encoding::shortest_norm(encoding.coding(), encoding.centre(), encoding.scale());
+    match schema.privacy().row_norm {
+        Some(declared) if declared < shortest * (1.0 - 1e-9) => Err(PlanError::Parameter(format!(
+            "row_norm = {declared} in the schema is below the length of every encoded row, the intercept among its columns: at least \
+             {shortest:.4}; rows would be shortened and their target would not. Declare what rows do not exceed, or leave row_norm out"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
 fn clipped(schema: &Schema, coding: Coding, centre: Vec<f64>, scale: Vec<f64>) -> (Encoding, f64) {
     let largest = Encoding::largest_norm(&coding, &centre, &scale);
     // A schema without features has no norm; any positive bound does.
@@ -69,6 +84,16 @@ mod tests {
         let (_, declared) = from_bounds(&schema("row_norm = 1.2\n"), true);
         assert!((declared - 1.2).abs() < 1e-12);
         let (cube, bound) = unit_cube(&schema(""));
+        // 1 of the intercept and 1/2 of the two categories; without an intercept 1/2; of plain indicators 1.
+        for (norm, has_intercept, is_whole) in
+            [(1.22, true, false), (1.23, true, true), (0.7, false, false), (0.71, false, true)]
+        {
+            let schema = schema(&format!("row_norm = {norm}\n"));
+            let (encoding, _) = from_bounds(&schema, has_intercept);
+            assert_eq!(leave_some_rows_whole(&schema, &encoding).is_ok(), is_whole, "{norm}");
+        }
+        let short = schema("row_norm = 0.9\n");
+        assert!(leave_some_rows_whole(&short, &unit_cube(&short).0).is_err());
         assert_eq!(cube.scale(), [0.0, 1.0, 1.0, 1.0]);
         assert!((bound - 2f64.sqrt()).abs() < 1e-12);
     }

@@ -215,12 +215,16 @@ pub(crate) fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) 
         return Err(PlanError::Init(difference));
     }
     let weights = init.weights(encoding);
-    if weights.iter().all(|weight| weight.is_finite()) {
+    // Ranges and scales that are released later may make them larger, and no float must pass its end after the charge. NaN is not below.
+    if weights.iter().all(|weight| weight.abs() < START_WEIGHT_MAX) {
         Ok(weights)
     } else {
         Err(PlanError::Init("its coefficients are too large for the schema's bounds".to_owned()))
     }
 }
+
+/// Larger than any coefficient of a model that says something, and far from the largest float.
+const START_WEIGHT_MAX: f64 = 1e100;
 
 /// The first thing by which the schema of a start model has other columns than a schema.
 fn difference(start: &Schema, schema: &Schema) -> Option<String> {
@@ -237,7 +241,7 @@ fn difference(start: &Schema, schema: &Schema) -> Option<String> {
             None => return Some(format!("it has no feature {:?}", feature.name)),
             Some(other) if other.kind != feature.kind => {
                 return Some(format!(
-                    "its feature {:?} has other bounds or categories; declare them alike",
+                    "its feature {:?} has other bounds, categories or `missing`; declare them alike",
                     feature.name
                 ));
             }

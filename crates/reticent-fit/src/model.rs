@@ -103,7 +103,8 @@ pub struct Coefficient {
     pub column: String,
     /// Change of the score per unit of a numeric column, or where a category holds: in log-odds, or in units of the target.
     pub coefficient: f64,
-    /// Standard error, sampling and noise together, where the method knows it: a 95 % interval is `± 1.96` of it.
+    /// Standard error, sampling and noise together, where the method knows it: a 95 % interval is `± 1.96` of it. `None` of a column that was
+    /// the same in all public rows, too, of which nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
     /// The lowest and the highest value of a numeric column that the model knows, in units of the column: values beyond count as the
@@ -190,9 +191,10 @@ impl Model {
                 .map(|column| Coefficient {
                     column: encoding.coding().column_names()[column].clone(),
                     coefficient: weights[column] * maps[column].to_coefficient * unit,
-                    standard_error: spread.as_ref().map(|spread| {
-                        spread(column, column).max(0.0).sqrt() * maps[column].to_coefficient.abs() * unit
-                    }),
+                    standard_error: spread
+                        .as_ref()
+                        .map(|spread| spread(column, column).max(0.0).sqrt() * maps[column].to_coefficient.abs() * unit)
+                        .filter(|error| *error > 0.0),
                     range: ranges[column],
                 })
                 .collect();

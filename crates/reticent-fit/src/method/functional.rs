@@ -20,7 +20,7 @@ use reticent_core::schema::TargetKind;
 use reticent_math::quadratic_repair::{Repair, minimise};
 
 use super::{FitRequest, Method, start_weights};
-use crate::column_scaling::{from_bounds, unit_cube};
+use crate::column_scaling::{from_bounds, leave_some_rows_whole, unit_cube};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_pure_release, plan_release};
@@ -110,6 +110,9 @@ impl Method for Functional {
         }
         let intercept = !published && options.word("intercept") != Some("no");
         let (encoding, norm_bound) = if published { unit_cube(schema) } else { from_bounds(schema, intercept) };
+        if !logistic {
+            leave_some_rows_whole(schema, &encoding)?;
+        }
         let start = match request.init {
             Some(_) if !intercept => {
                 return Err(PlanError::Parameter(

@@ -330,9 +330,17 @@ pub fn estimate(
     };
     let weight = |column: usize, output: usize| weights[(column, output)] * half + centre(column);
     let listed = (0..outputs * columns).map(|place| weight(place % columns, place / columns)).collect();
+    // What a second constant column does the intercept does: nothing is known of it, and the prior that draws it to nothing is no knowledge.
+    let is_told = |column: usize| {
+        let first = rows[(0, column)];
+        column == 0 || first.abs() <= 0.0 || rows.col(column).iter().any(|value| (value - first).abs() > 0.0)
+    };
+    let told: Vec<f64> = (0..columns).map(|column| if is_told(column) { half } else { 0.0 }).collect();
     let covariance = covariance.map(|covariance| {
         let size = covariance.nrows();
-        (0..size * size).map(|place| covariance[(place / size, place % size)] * half * half).collect()
+        let of_place =
+            |(row, column): (usize, usize)| covariance[(row, column)] * told[row % columns] * told[column % columns];
+        (0..size * size).map(|place| of_place((place / size, place % size))).collect()
     });
     Ok((listed, covariance))
 }

@@ -418,6 +418,9 @@ fn constant_columns_do_no_harm() {
         let engine = MemoryEngine::new(table);
         for epsilon in [1.0, 30.0] {
             let (_, model) = fit(&schema, &engine, &Asked::of("walr"), epsilon, 1);
+            let known: Vec<bool> =
+                model.outputs[0].coefficients.iter().map(|one| one.standard_error.is_some()).collect();
+            assert_eq!(known, [true, false, false], "nothing is known of a constant");
             let found: Vec<f64> = model.outputs[0].coefficients.iter().map(|one| one.coefficient).collect();
             assert!(found[0] > 0.9, "{declared}, epsilon {epsilon}: {found:?}");
             assert!(
