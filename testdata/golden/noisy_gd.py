@@ -49,6 +49,8 @@ def scale_of(variance):
     before = np.sum(scale**2 * variance)
     scale[2:] *= 3 ** (-1 / 8)
     scale *= np.sqrt(before / np.sum(scale**2 * variance))
+    # Columns have at least this much of a row's squared norm beside the intercept.
+    scale *= np.sqrt(max(1, 3 * signal / (signal + 100) / np.sum(scale**2 * variance)))
     return scale, np.sqrt(1 + np.sum(scale**2 * variance))
 
 
@@ -219,6 +221,7 @@ differences = p - np.eye(3)
 softmax = differences / np.max(np.linalg.norm(differences, axis=1))
 # The same, saturated: divided by their own norm where that is above a share of the largest.
 saturations = [max(0.5, at / (at + 1000)) for at in (signal, 3 * signal)]
+saturations_in_order = [max(0.35, at / (at + 2000)) for at in (signal, 3 * signal)]
 norms = np.linalg.norm(differences, axis=1, keepdims=True)
 saturated = differences / np.maximum(norms, saturations[0] * norms.max())
 # What shares of three classes stand for under saturated slopes: q / d proportional to p.
@@ -273,6 +276,7 @@ print(
             "kept": float(kept),
             "softmax_slopes": (2048 * softmax).tolist(),
             "saturations": saturations,
+            "saturations_in_order": saturations_in_order,
             "shares": shares.tolist(),
             "stood_for": stood_for.tolist(),
             "saturated_slopes": (2048 * saturated).tolist(),

@@ -18,7 +18,7 @@ use crate::method::FitRequest;
 use crate::number_bins::{BinnedNumbers, bins_that_tell};
 use crate::plan::{PlanError, plan_release};
 use crate::prepared_fit::{FitError, Releases};
-use crate::released_marginals::{ReleasedMarginals, ScaledColumns};
+use crate::released_marginals::{ReleasedMarginals, ScaledColumns, ScalingRule};
 use crate::row_number::{expected_rows, weakness};
 
 /// `mu²` is shared out in so many parts: for the marginals, the bins of numbers where they can tell something, and the mean of the target,
@@ -101,13 +101,13 @@ pub(crate) struct NumberMarginals {
 }
 
 impl NumberMarginals {
-    /// Asks for the first releases of [`plan_marginals`], and reads them for a fit whose rest has `mu`. Noise of numeric centres may
-    /// lengthen a typical row by `lengthened_max` of its squared norm.
+    /// Asks for the first releases of [`plan_marginals`], and reads them for a fit whose rest has `mu`. Columns are scaled by the
+    /// method's rule.
     pub(crate) fn released(
         releases: &mut Releases<'_, '_>,
         plain: &Arc<Encoding>,
         mu: f64,
-        lengthened_max: f64,
+        scaling: ScalingRule,
     ) -> Result<Self, FitError> {
         let marginals = releases.sum(0, plain, PassWeights::none())?;
         let binned = BinnedNumbers::released(releases, 1, plain)?;
@@ -120,7 +120,7 @@ impl NumberMarginals {
         let rule = RangeRule { spared: (FEATURE_SPARED * spared).min(RANGE_RULE.spared), ..RANGE_RULE };
         let binned = binned.as_ref().map(|binned| (binned, rule));
         let features = ReleasedMarginals::of(coding, of_slots, usable, noise / usable, binned);
-        let scaled = features.scaled(coding, signal, lengthened_max);
+        let scaled = features.scaled(coding, signal, scaling);
         let encoding = features.encoding(coding, &scaled).coarse(plain.is_coarse());
 
         let steps = COUNT_STEP as f64 / BIN_STEP as f64;

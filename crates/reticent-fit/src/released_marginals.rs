@@ -42,6 +42,19 @@ pub(crate) struct ScaledColumns {
     listed: usize,
 }
 
+/// What a method asks of the scales of its columns.
+#[derive(Clone, Copy)]
+pub(crate) struct ScalingRule {
+    /// Noise of numeric centres may lengthen a typical row by this share of its squared norm.
+    pub(crate) lengthened_max: f64,
+    /// Squared norm that the columns of a typical row have together, beside the 1 of its intercept, at least: with much signal.
+    pub(crate) features_square_min: f64,
+}
+
+/// A rule by which columns are as long as their marginals make them.
+#[cfg(test)]
+pub(crate) const AS_RELEASED: ScalingRule = ScalingRule { lengthened_max: 0.1, features_square_min: 0.0 };
+
 /// Numeric columns up to which a variance is taken one standard deviation of its noise lower; with more of them, less.
 const CAUTIOUS_COLUMNS: f64 = 10.0;
 /// `kappa` is this over `n mu`, within [`RARE`].
@@ -52,6 +65,8 @@ const RARE: (f64, f64) = (0.003, 0.3);
 /// each says less, and those narrower than the mean are scaled up less.
 const NUMERIC_RARE: f64 = 1.0 / 16.0;
 const NUMERIC_COLUMNS: f64 = 10.0;
+/// Signal `n mu` at which columns have half of [`ScalingRule::features_square_min`]: with less what they say is mostly noise.
+const SHARE_SIGNAL: f64 = 100.0;
 /// Blocks of many categories are scaled down by this root of their number.
 const BLOCK_ROOT: f64 = 1.0 / 8.0;
 /// Squared norm that the listed columns of a typical row are brought to: measured in `docs/methods/noisy-gd.md`.
@@ -137,7 +152,11 @@ impl ReleasedMarginals {
     /// Blocks of at least [`WIDE_BLOCK_CATEGORIES`] are not centred, so that a row is written and read without their zeros; in
     /// `A²` their variance is then the mean square. Nor are listed columns, which have one scale, `4 / sqrt(s)`, with the squared
     /// norm `s` of the list of a typical row.
-    pub(crate) fn scaled(&self, coding: &Coding, signal: f64, lengthened_max: f64) -> ScaledColumns {
+    ///
+    /// Last, all columns but the intercept times `max(1, F n mu / ((n mu + 100) sum a² variance))^(1/2)`, with `F` as the rule has it: a row is
+    /// divided by its norm, of which the intercept would have nearly all where columns are few or noise hides what they vary by.
+    pub(crate) fn scaled(&self, coding: &Coding, signal: f64, rule: ScalingRule) -> ScaledColumns {
+        let ScalingRule { lengthened_max, features_square_min } = rule;
         let mut floor = 0.0;
         loop {
             let mut scaled = self.scaled_above(coding, signal, floor);
@@ -146,7 +165,8 @@ impl ReleasedMarginals {
             let of_numbers = coding.columns()[1..].iter().zip(lengths).filter(|(column, _)| column.is_number());
             let lengthened: f64 = of_numbers.map(|(_, length)| length).sum();
             if lengthened <= lengthened_max * scaled.row_norm.powi(2) || floor > 0.25 {
-                return scaled.in_bounds(&self.parts);
+                let least = features_square_min * signal / (signal + SHARE_SIGNAL);
+                return scaled.enlarged(least).in_bounds(&self.parts);
             }
             floor = (2.0 * floor).max(VARIANCE_MIN);
         }
@@ -226,6 +246,19 @@ impl NumericColumns {
 }
 
 impl ScaledColumns {
+    /// The same columns with at least this much of a row's squared norm beside the intercept, which has 1 of it. Columns that vary by nothing
+    /// stay as they are.
+    fn enlarged(mut self, features_square_min: f64) -> Self {
+        let features_square = self.row_norm.powi(2) - 1.0;
+        let times = features_square_min / features_square;
+        if features_square > 0.0 && times > 1.0 {
+            self.scale[1..].iter_mut().for_each(|scale| *scale *= times.sqrt());
+            self.centre_noise *= times.sqrt();
+            self.row_norm = (1.0 + features_square_min).sqrt();
+        }
+        self
+    }
+
     /// The same columns with centre and scale in shares of their bounds instead of parts of them.
     fn in_bounds(mut self, parts: &[[f64; 2]]) -> Self {
         let columns = self.centre[1..].iter_mut().zip(&mut self.scale[1..]).zip(&mut self.variance[1..]);
@@ -292,9 +325,34 @@ mod tests {
             // Means of 1/2; variances of 1/4 and, for every other column, 1/1000.
             let sums: Vec<f64> =
                 (0..count).flat_map(|place| [0.0, if place % 2 == 0 { 0.5 } else { -0.496 }]).collect();
-            let scaled = ReleasedMarginals::of(&coding, &sums, 1.0, 0.0, None).scaled(&coding, 1400.0, 0.1);
+            let scaled = ReleasedMarginals::of(&coding, &sums, 1.0, 0.0, None).scaled(&coding, 1400.0, AS_RELEASED);
             let expected = f64::sqrt((0.25 + floor) / (0.001 + floor));
             assert!((scaled.scale[2] / scaled.scale[1] - expected).abs() < 1e-9, "{count}");
+        }
+    }
+
+    /// Two numbers that hardly vary beside their noise: all scales grow alike until both have their share of a row's squared norm, and none
+    /// shrinks.
+    #[test]
+    fn columns_have_their_share_of_a_row() {
+        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+                      [features]\na = { bounds = [0, 1] }\nb = { bounds = [0, 1] }\n";
+        let coding = Coding::of(&reticent_core::schema::Schema::from_text(schema).expect("legal"));
+        let released = || ReleasedMarginals::of(&coding, &[0.0, -0.48, 0.0, -0.46], 1.0, 0.05, None);
+        let plain = released().scaled(&coding, 60.0, AS_RELEASED);
+        let square = |scaled: &ScaledColumns| -> f64 { scaled.released_deviations().iter().map(|one| one * one).sum() };
+        assert!(square(&plain) < 0.3, "{}", square(&plain));
+        // At this signal 60/160 of what the rule asks for.
+        for (least, expected) in [(3.0, 1.125), (0.001, square(&plain))] {
+            let rule = ScalingRule { features_square_min: least, ..AS_RELEASED };
+            let found = released().scaled(&coding, 60.0, rule);
+            assert!((square(&found) - expected).abs() < 1e-9, "{} instead of {expected}", square(&found));
+            assert!((found.row_norm - (1.0 + expected).sqrt()).abs() < 1e-12);
+            let times = (expected / square(&plain)).sqrt();
+            assert!((found.centre_noise - times * plain.centre_noise).abs() < 1e-12);
+            for (found, plain) in found.scale[1..].iter().zip(&plain.scale[1..]) {
+                assert!((found - times * plain).abs() < 1e-9 * found);
+            }
         }
     }
 

@@ -26,13 +26,14 @@ use reticent_core::target_window::TargetWindow;
 use reticent_math::gram_regression::{GramNoise, NoisyGram, SlopePrior, posterior};
 
 use super::{FitRequest, Method, start_weights};
-use crate::column_scaling::from_bounds;
+use crate::column_scaling::{from_bounds, leave_some_rows_whole};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::model::Model;
 use crate::number_marginals::{NumberMarginals, plan_marginals};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::released_marginals::ScalingRule;
 use crate::row_number::declared_rows;
 
 /// Name on the command line and in certificates.
@@ -41,8 +42,9 @@ pub const NAME: &str = "gram";
 /// `41² < 2 · 29²`, so that products need no more noise than squares; 35 and 7 by measurement: `docs/methods/gram.md`.
 pub const MULTIPLIERS: Multipliers = Multipliers { diagonal: 29, off_diagonal: 41, cross: 35, square: 7 };
 
-/// Noise of centres may lengthen rows as it will: columns made shorter to prevent it would leave coefficients longer than the prior expects.
-const CENTRE_NOISE: f64 = f64::INFINITY;
+/// Noise of centres may lengthen rows as it will: columns made shorter to prevent it would leave coefficients longer than the prior expects. Nor
+/// are they made longer: the prior knows the size that they have.
+const SCALING: ScalingRule = ScalingRule { lengthened_max: f64::INFINITY, features_square_min: 0.0 };
 
 /// What all slopes together are expected to explain, for features of square 1; how long they are, marginals say. Reasons:
 /// `docs/methods/gram.md`.
@@ -98,6 +100,7 @@ impl Method for Gram {
         }
         let (encoding, norm_bound) = if by_bounds {
             let (encoding, bound) = from_bounds(schema, intercept);
+            leave_some_rows_whole(schema, &encoding)?;
             (encoding, Some(bound))
         } else {
             (Encoding::plain(Coding::of(schema), NormRule::OwnNorm), None)
@@ -157,7 +160,7 @@ impl Fit {
             (self.encoding.clone(), TargetWindow::BOUNDS, None, None, SLOPES_BY_BOUNDS)
         } else {
             let mu = effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
-            let mut marginals = NumberMarginals::released(releases, &self.encoding, mu, CENTRE_NOISE)?;
+            let mut marginals = NumberMarginals::released(releases, &self.encoding, mu, SCALING)?;
             let target_mean = marginals.target_mean(releases, last - 1)?;
             let target_variance = marginals.target_variance(target_mean.value);
             // The intercept is 1 in every row.

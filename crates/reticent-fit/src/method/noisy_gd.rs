@@ -42,14 +42,14 @@ use self::class_counts::{ClassCounts, centred_logs};
 use self::column_order::ColumnOrder;
 use self::descended::Descended;
 use self::heavy_ball::{Flow, HeavyBall, Progress, Stride, descent_time};
-use self::saturation::{saturation_of, shares_of};
+use self::saturation::{saturation_in_order, saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
 use crate::number_bins::{BinnedNumbers, bins_that_tell};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
-use crate::released_marginals::ReleasedMarginals;
+use crate::released_marginals::{ReleasedMarginals, ScalingRule};
 use crate::row_number::{declared_rows, expected_rows, weakness};
 
 /// Name on the command line and in certificates.
@@ -68,8 +68,9 @@ const WEAK_SIGNAL_A_CLASS: f64 = 45.0;
 /// more time than 100 steps of the largest stable size take.
 const PASSES: (f64, f64) = (100.0, 1000.0);
 const PASSES_BY_MU: f64 = 2500.0;
-/// Noise of the numeric centres may lengthen a typical row by this share of its squared norm: the length decides how long a descent takes.
-const CENTRE_NOISE: f64 = 0.1;
+/// The length of a row decides how long a descent takes, so that noise of the numeric centres must not; and what is learnt of a column is in
+/// proportion to its share of that length, so that the intercept must not have most of it.
+const SCALING: ScalingRule = ScalingRule { lengthened_max: 0.1, features_square_min: 3.0 };
 /// Numbers are read in the narrowest range that noise allows: see docs/methods/noisy-gd.md, "Wide bounds".
 const RANGE_RULE: RangeRule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
 /// Most passes that may be asked for.
@@ -194,11 +195,12 @@ impl Checked {
         outputs(self.classes)
     }
 
-    /// Saturation of bounded slopes for a signal `n mu`; 1 where there are none.
-    fn saturation(&self, signal: f64) -> f64 {
+    /// Saturation of bounded slopes for a signal `n mu`, and from the pass on in which columns are found to be in order; 1 where there are
+    /// none.
+    fn saturations(&self, signal: f64) -> (f64, f64) {
         match (self.classes, self.loss) {
-            (2, _) | (_, Loss::Logistic) => 1.0,
-            _ => saturation_of(signal),
+            (2, _) | (_, Loss::Logistic) => (1.0, 1.0),
+            _ => (saturation_of(signal), saturation_in_order(signal)),
         }
     }
 
@@ -332,12 +334,12 @@ impl Fit {
         let noise = marginals.noise_standard_deviation / rows;
         let binned = binned.as_ref().map(|binned| (binned, RANGE_RULE));
         let features = ReleasedMarginals::of(&checked.coding, &marginals.values()[classes..], rows, noise, binned);
-        let scaled = features.scaled(&checked.coding, signal, CENTRE_NOISE);
+        let scaled = features.scaled(&checked.coding, signal, SCALING);
         let encoding = features.encoding(&checked.coding, &scaled);
         let encoding = Arc::new(encoding.coarse(checked.settings.is_coarse));
 
         let columns = checked.coding.columns().len();
-        let saturation = checked.saturation(signal);
+        let (mut saturation, in_order) = checked.saturations(signal);
         let start = match init {
             Some(model) => {
                 start_weights(model, schema, &encoding).map_err(|error| FitError::Numeric(error.to_string()))?
@@ -355,24 +357,27 @@ impl Fit {
             }
         };
         let time = descent_time(checked.classes, signal, scaled.row_norm);
-        let largest_curvature = scaled.row_norm * checked.curvature(saturation) + checked.settings.l2 / rows;
-        let mut stride = Stride::of(time, largest_curvature, passes);
+        let largest_curvature =
+            |saturation| scaled.row_norm * checked.curvature(saturation) + checked.settings.l2 / rows;
+        let mut stride = Stride::of(time, largest_curvature(saturation), passes);
         let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.settings.l2, passes);
         let mut progress = Progress::of(start.len(), passes);
         let mut order = ColumnOrder::of(&checked.coding, checked.outputs(), passes, gradient_noise);
         for _ in 0..passes {
             let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
             let noisy = releases.sum(of_gradient, &encoding, weights)?.values();
-            let stretched = |stretch| Stride::of(stretch * time, largest_curvature, passes);
-            descent.follow_in_order(&noisy, &start, &mut order, stretched);
+            let stretched = |stretch| Stride::of(stretch * time, largest_curvature(in_order), passes);
+            if descent.follow_in_order(&noisy, &start, &mut order, stretched) {
+                saturation = in_order;
+            }
             if progress.is_halfway(&noisy) {
                 let times = progress.times(signal, gradient_noise);
                 if times > 1.0 {
                     let left = progress.left();
                     let rest = times * time - stride.time(passes - left);
-                    descent.turn(Stride::of(order.stretch() * rest, largest_curvature, left));
+                    descent.turn(Stride::of(order.stretch() * rest, largest_curvature(saturation), left));
                     // What chance explains, and what a start keeps, is as of even strides.
-                    stride = Stride::of(times * time, largest_curvature, passes);
+                    stride = Stride::of(times * time, largest_curvature(saturation), passes);
                 }
             }
         }
@@ -479,7 +484,7 @@ mod tests {
         let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
         let (rows, signal) = (number("rows"), number("signal"));
         let released = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), None);
-        let scaled = released.scaled(&coding, signal, CENTRE_NOISE);
+        let scaled = released.scaled(&coding, signal, SCALING);
         assert_close(&scaled.centre, &numbers(&golden, "centre"));
         assert_close(&scaled.scale, &numbers(&golden, "scale"));
         assert_close(&[scaled.row_norm], &[number("row_norm")]);
@@ -490,7 +495,7 @@ mod tests {
         };
         let binned = Some((&binned, RANGE_RULE));
         let found = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), binned);
-        let in_ranges = found.scaled(&coding, signal, CENTRE_NOISE);
+        let in_ranges = found.scaled(&coding, signal, SCALING);
         assert_close(&in_ranges.centre, &numbers(&golden, "binned_centre"));
         assert_close(&in_ranges.scale, &numbers(&golden, "binned_scale"));
         assert_close(&[in_ranges.row_norm], &[number("binned_row_norm")]);
@@ -565,6 +570,8 @@ mod tests {
         }
         let saturation = saturation_of(signal);
         assert_close(&[saturation, saturation_of(3.0 * signal)], &numbers(&golden, "saturations"));
+        let in_order = [signal, 3.0 * signal].map(saturation_in_order);
+        assert_close(&in_order, &numbers(&golden, "saturations_in_order"));
         let shares = numbers(&golden, "shares");
         assert_close(&shares_of(&numbers(&golden, "stood_for"), 0.6), &shares);
         let slopes = golden["saturated_slopes"].as_array().expect("a list");

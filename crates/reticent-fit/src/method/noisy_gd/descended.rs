@@ -200,7 +200,7 @@ mod tests {
     use super::super::heavy_ball::Stride;
     use super::super::saturation::shares_of;
     use super::*;
-    use crate::released_marginals::ReleasedMarginals;
+    use crate::released_marginals::{AS_RELEASED, ReleasedMarginals};
     use reticent_core::coding::Coding;
     use reticent_core::encoding::NormRule;
     use reticent_core::schema::Schema;
@@ -221,7 +221,7 @@ mod tests {
         let start = centred_logs(&shares_of(&rates, 0.5));
         let weights: Vec<f64> = start.iter().flat_map(|intercept| [*intercept, 0.0]).collect();
         let descended = |is_started, time| Descended {
-            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0, None).scaled(&coding, 100.0, 0.1),
+            scaled: ReleasedMarginals::of(&coding, &[0.0, 0.0], 100.0, 0.0, None).scaled(&coding, 100.0, AS_RELEASED),
             encoding: Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm)),
             counts: ClassCounts::of(&[80.0, 10.0, 10.0], 1.0),
             rows: 100.0,

@@ -206,15 +206,16 @@ impl HeavyBall {
     }
 
     /// The same of a descent that began at `start` and keeps to an order of its columns, from the pass on in which it is found: in the stride for
-    /// steps that are so many times as long.
+    /// steps that are so many times as long. Whether it was found in this pass.
     pub(super) fn follow_in_order(
         &mut self,
         gradient: &[f64],
         start: &[f64],
         order: &mut ColumnOrder,
         stride: impl Fn(f64) -> Stride,
-    ) {
-        if order.is_found_by(gradient) {
+    ) -> bool {
+        let is_found = order.is_found_by(gradient);
+        if is_found {
             self.filter(start, order);
             self.turn(stride(order.stretch()));
         }
@@ -222,6 +223,7 @@ impl HeavyBall {
         let mut slope = self.penalised(gradient);
         order.hold(&mut slope);
         self.step(&slope);
+        is_found
     }
 
     fn penalised(&self, gradient: &[f64]) -> Vec<f64> {

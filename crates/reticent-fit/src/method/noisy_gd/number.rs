@@ -24,7 +24,7 @@ use reticent_math::gram_regression::TargetMean;
 use super::column_order::ColumnOrder;
 use super::heavy_ball::{Flow, HeavyBall, Stride, descent_time_of_number};
 use super::number_calibration::{FACTORS, NumberChange, likely_factor};
-use super::{CENTRE_NOISE, NAME, PARTS, Settings, gradient_step, of_gradients};
+use super::{NAME, PARTS, SCALING, Settings, gradient_step, of_gradients};
 use crate::method::{FitRequest, start_weights};
 use crate::model::Model;
 use crate::number_marginals::{NumberMarginals, plan_marginals};
@@ -83,7 +83,7 @@ impl Fit {
         let of_gradient = releases.count() - 2;
         let gradient_noise = releases.planned(of_gradient).noise_scale.get() as f64 * gradient_step();
         let mu = f64::from(passes.get()).sqrt() / gradient_noise;
-        let mut marginals = NumberMarginals::released(releases, plain, mu, CENTRE_NOISE)?;
+        let mut marginals = NumberMarginals::released(releases, plain, mu, SCALING)?;
         let found = marginals.target_mean(releases, of_gradient - 1)?;
         let mean = TargetMean { value: found.expected(), ..found };
         let (window, signal, rows) = (marginals.window, marginals.signal, marginals.usable);

@@ -65,7 +65,7 @@ mod tests {
 
     use super::super::heavy_ball::Stride;
     use super::*;
-    use crate::released_marginals::ReleasedMarginals;
+    use crate::released_marginals::{AS_RELEASED, ReleasedMarginals};
 
     /// Steps of .01 with momentum .9: time is a tenth of the passes.
     fn flow(passes: u32, ridge: f64) -> Flow {
@@ -78,7 +78,7 @@ mod tests {
         let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [1, 2]\n\
                       [features]\na = { bounds = [0, 1] }\nb = { bounds = [0, 1] }\n";
         let coding = Coding::of(&Schema::from_text(&format!("{schema}{list}")).expect("legal"));
-        ReleasedMarginals::of(&coding, &[0.0, 0.5, 0.0, 0.5], 1.0, 0.0, None).scaled(&coding, 1000.0, 0.1)
+        ReleasedMarginals::of(&coding, &[0.0, 0.5, 0.0, 0.5], 1.0, 0.0, None).scaled(&coding, 1000.0, AS_RELEASED)
     }
 
     #[test]

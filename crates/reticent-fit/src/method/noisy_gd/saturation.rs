@@ -13,6 +13,9 @@ use crate::softmax::normalised;
 /// Signal `n mu` at which slopes are saturated by half, and the least saturation.
 const HALF_SIGNAL: f64 = 1000.0;
 const LEAST: f64 = 0.5;
+/// The same where columns are in order.
+const HALF_SIGNAL_IN_ORDER: f64 = 2000.0;
+const LEAST_IN_ORDER: f64 = 0.35;
 /// Most steps that [`shares_of`] takes, their damping, and the change at which it stops.
 const STEPS: usize = 1000;
 const DAMPING: f64 = 0.5;
@@ -24,6 +27,14 @@ const CLOSE: f64 = 1e-13;
 /// worth it as long as noise is what costs most.
 pub(super) fn saturation_of(signal: f64) -> f64 {
     (signal / (signal + HALF_SIGNAL)).max(LEAST)
+}
+
+/// The same from the pass on in which columns are found to be in order: `n mu / (n mu + 2000)`, at least .35.
+///
+/// What noise leaves of many columns that say little each is mostly what they have in common: probabilities are then far from sure, and rows that
+/// are right would push least.
+pub(super) fn saturation_in_order(signal: f64) -> f64 {
+    (signal / (signal + HALF_SIGNAL_IN_ORDER)).max(LEAST_IN_ORDER)
 }
 
 /// The divisors `d` at softmax shares `p`, all of them above 0.
@@ -63,6 +74,9 @@ mod tests {
     fn saturation_grows_with_the_signal() {
         for (signal, expected) in [(1e-3, 0.5), (700.0, 0.5), (3000.0, 0.75), (1e9, 1.0)] {
             assert!((saturation_of(signal) - expected).abs() < 1e-6, "{signal}");
+        }
+        for (signal, expected) in [(1e-3, 0.35), (1000.0, 0.35), (2000.0, 0.5), (6000.0, 0.75)] {
+            assert!((saturation_in_order(signal) - expected).abs() < 1e-6, "{signal}");
         }
     }
 
