@@ -127,7 +127,7 @@ fn core_touches_no_file_no_thread_and_no_clock() {
 }
 
 /// Types that hold cells, labels, votes, keys or exact sums.
-const SECRETIVE: [&str; 35] = [
+const SECRETIVE: [&str; 40] = [
     "PartialSum",
     "RawValue",
     "Cell",
@@ -155,6 +155,11 @@ const SECRETIVE: [&str; 35] = [
     "CodedTable",
     "SpilledTable",
     "SpilledTableWriter",
+    "BlockRows",
+    "UnitRows",
+    "SurplusRows",
+    "ExternalSort",
+    "SortedRecords",
     "SpilledEngine",
     "MemoryEngine",
     "Lattice",
