@@ -127,7 +127,7 @@ fn core_touches_no_file_no_thread_and_no_clock() {
 }
 
 /// Types that hold cells, labels, votes, keys or exact sums.
-const SECRETIVE: [&str; 34] = [
+const SECRETIVE: [&str; 40] = [
     "PartialSum",
     "RawValue",
     "Cell",
@@ -136,6 +136,7 @@ const SECRETIVE: [&str; 34] = [
     "TableSource",
     "Row",
     "CodedRows",
+    "UncappedRows",
     "RowFilter",
     "RowAssembler",
     "RowCoder",
@@ -154,6 +155,11 @@ const SECRETIVE: [&str; 34] = [
     "CodedTable",
     "SpilledTable",
     "SpilledTableWriter",
+    "BlockRows",
+    "UnitRows",
+    "SurplusRows",
+    "ExternalSort",
+    "SortedRecords",
     "SpilledEngine",
     "MemoryEngine",
     "Lattice",

@@ -26,11 +26,13 @@ pub mod running_sum;
 pub mod table;
 
 pub mod memory_ceiling;
+pub mod external_sort;
 mod scratch_blocks;
 pub mod scratch_file;
 pub mod spilled_engine;
 mod spilled_lattice;
 pub mod spilled_table;
+mod surplus_rows;
 
 pub mod identified_rows;
 pub mod label_engine;

@@ -143,6 +143,12 @@ impl ScratchFile {
         file.seek(SeekFrom::Start(offset)).and_then(|_| file.write_all(bytes)).map_err(|error| self.write_error(error))
     }
 
+    /// Reads bytes at a place.
+    pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), ScratchError> {
+        let mut file = self.lock();
+        file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(bytes)).map_err(|error| self.read_error(error))
+    }
+
     /// Reads the next bytes; [`Self::rewind`] comes first.
     pub(crate) fn read_next(&self, bytes: &mut [u8]) -> Result<(), ScratchError> {
         self.lock().read_exact(bytes).map_err(|error| self.read_error(error))

@@ -190,6 +190,27 @@ pub struct CodedRows<'a> {
     pub labels: &'a [CodedLabel],
 }
 
+/// Rows as [`CodedRows`], but that there may be more of a privacy unit than its cap: whoever takes them counts. Private: no `Debug`.
+#[derive(Clone, Copy)]
+pub struct UncappedRows<'a> {
+    /// Row after row, one code a slot.
+    pub codes: &'a [u16],
+    /// One label a row.
+    pub labels: &'a [CodedLabel],
+    /// Keys of the privacy units, one after another. Rows without a key have an empty one, and count as one unit.
+    pub keys: &'a [u8],
+    /// Where each row's key ends.
+    pub key_ends: &'a [usize],
+}
+
+impl<'a> UncappedRows<'a> {
+    /// One key a row.
+    pub fn unit_keys(self) -> impl Iterator<Item = &'a [u8]> {
+        let starts = [0].into_iter().chain(self.key_ends.iter().copied());
+        starts.zip(self.key_ends).map(move |(start, end)| &self.keys[start..*end])
+    }
+}
+
 impl TableSource {
     /// Codes all rows, on all threads, and hands them to `rows` some at a time, in the file's order and on this thread. The
     /// memory that this takes does not grow with the table, but for the keys of privacy units. Now and then `progress` is
@@ -204,15 +225,40 @@ impl TableSource {
         progress: &mut dyn FnMut(u64),
         rows: &mut dyn FnMut(CodedRows<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.for_each_batch(schema, RowFilter::new(schema.privacy()), progress, &mut |batch| {
+            rows(CodedRows { codes: &batch.codes, labels: &batch.labels })
+        })
+    }
+
+    /// The same without the cap on the rows of a privacy unit, in memory that does not grow with the keys either.
+    ///
+    /// # Errors
+    /// As [`Self::for_each_coded`].
+    pub fn for_each_uncapped<E: From<SourceError>>(
+        self,
+        schema: &Schema,
+        progress: &mut dyn FnMut(u64),
+        rows: &mut dyn FnMut(UncappedRows<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let filter = RowFilter::without_cap(schema.privacy());
+        self.for_each_batch(schema, filter, progress, &mut |batch| rows(batch.uncapped()))
+    }
+
+    fn for_each_batch<E: From<SourceError>>(
+        self,
+        schema: &Schema,
+        mut filter: RowFilter,
+        progress: &mut dyn FnMut(u64),
+        rows: &mut dyn FnMut(&CodedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
         let Self { table, assembler, .. } = self;
         let coder = RowCoder::new(schema, assembler.readers);
         let threads = rayon::current_num_threads();
-        let mut filter = RowFilter::new(schema.privacy());
         let slots = coder.coding.codes();
         let mut bytes_reported = 0;
         let mut sink = |batch: &mut CodedBatch| -> Result<(), E> {
             filter.apply(slots, batch)?;
-            rows(CodedRows { codes: &batch.codes, labels: &batch.labels })?;
+            rows(batch)?;
             if batch.bytes_read != bytes_reported {
                 bytes_reported = batch.bytes_read;
                 progress(bytes_reported);

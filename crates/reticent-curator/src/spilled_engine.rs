@@ -18,12 +18,14 @@ use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use thiserror::Error;
 
+use crate::external_sort::SortShape;
 use crate::memory_ceiling::MemoryCeiling;
 use crate::running_sum::RunningSum;
 use crate::scratch_blocks::{BlockRoom, BlockShape, READ_AHEAD, ScratchBlocks};
 use crate::scratch_file::ScratchError;
 use crate::spilled_lattice::{LatticeRows, row_bytes, row_bytes_max};
 use crate::spilled_table::{SpilledTable, default_block_rows};
+use crate::surplus_rows;
 
 /// A coded table on the disk with its latest lattice. Sums are those of [`crate::memory_engine::MemoryEngine`], integer for
 /// integer.
@@ -44,12 +46,6 @@ enum Lattice {
 /// A fit that cannot be done in bounded memory. Depends on schema, plan and machine alone.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum CannotSpill {
-    /// The cap on the rows of a unit needs a count for every key.
-    #[error(
-        "--memory does not go with a privacy unit of several rows: they are counted in memory, key by key, however many keys \
-         there are; leave --memory out"
-    )]
-    Unit,
     /// A minimum is searched in many passes over rows in memory.
     #[error(
         "--memory does not go with a method that searches for a minimum among rows in memory; choose noisy-gd, or leave \
@@ -106,10 +102,10 @@ pub fn check<'a>(
     schema: &Schema,
     asked: impl IntoIterator<Item = &'a QueryShape>,
 ) -> Result<u64, CannotSpill> {
-    match &schema.privacy().unit {
-        PrivacyUnit::Row => {}
-        PrivacyUnit::Column { .. } => return Err(CannotSpill::Unit),
-    }
+    let units = match &schema.privacy().unit {
+        PrivacyUnit::Row => 0,
+        PrivacyUnit::Column { .. } => surplus_rows::memory_bytes(SortShape::USUAL) as u64,
+    };
     let mut coordinates = 0;
     for shape in asked {
         answered_from(shape.map())?;
@@ -124,7 +120,7 @@ pub fn check<'a>(
     // Only text has listed columns.
     let listed = coding.listed().map_or(0, |listed| listed.features().len());
     let columns = (schema.features().len() - listed) as u64 * COLUMN_BYTES;
-    let needed = MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums).expect("the base is above zero");
+    let needed = MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums + units).expect("the base is above zero");
     ceiling.bytes().checked_sub(needed.bytes()).ok_or(CannotSpill::TooLittle { ceiling, needed, threads })
 }
 
@@ -228,7 +224,7 @@ fn joined<'a>(query: &'a SumQuery, sums: impl IntoIterator<Item = RunningSum<'a>
 
 impl Engine for SpilledEngine {
     fn unit(&self) -> &PrivacyUnit {
-        &PrivacyUnit::Row
+        self.table.unit()
     }
 
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {

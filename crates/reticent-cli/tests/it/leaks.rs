@@ -150,6 +150,8 @@ fn a_unit_column_tells_nothing() {
     let schema = schema_under("replace").replace("unit = \"row\"", unit);
     let line = "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --passes 3 --out model.json";
     assert_tells_nothing(&schema, &[line], as_printed);
+    let line = format!("{line} --memory 4GiB --scratch {}", env!("CARGO_TARGET_TMPDIR"));
+    assert_tells_nothing(&schema, &[&line], as_printed);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{FIT, Folder, SCHEMA, json, keys, number};
+use crate::support::{BY_PATIENT, FIT, Folder, SCHEMA, json, keys, number};
 
 /// A fit under a ceiling, with scratch files in the folder `scratch`.
 const UNDER: &str = "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --out model.json --memory 1GiB \
@@ -43,13 +43,46 @@ fn what_needs_all_rows_in_memory_is_refused_before_a_row_is_read() {
     folder.remove("table.csv");
     let fit = format!("{FIT} --memory 1GiB");
     assert_snapshot!(folder.refuse(2, &format!("{fit} --method objective-perturbation")), @"error: --memory does not go with a method that searches for a minimum among rows in memory; choose noisy-gd, or leave --memory out");
-    folder.write("schema.toml", SCHEMA.replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"));
-    assert_snapshot!(folder.refuse(2, &fit), @"error: --memory does not go with a privacy unit of several rows: they are counted in memory, key by key, however many keys there are; leave --memory out");
     folder.write("schema.toml", SCHEMA.replace("\"add-remove\"", "\"label\"\nrows = 400"));
     assert_snapshot!(folder.refuse(2, &format!("{fit} --method walr")), @"error: --memory does not go with walr, to which the features of all rows are public: it holds them in memory; choose noisy-gd or gram, or leave --memory out");
     // A plan says it too.
     folder.refuse(2, "plan --schema schema.toml --epsilon 1 --delta 1e-6 --memory 1GiB --method walr");
     folder.succeed("plan --schema schema.toml --epsilon 1 --delta 1e-6 --memory 1GiB --method noisy-gd");
+}
+
+/// Keys are sorted in memory that the ceiling has to have room for, too.
+#[test]
+fn too_little_for_the_keys_of_units_is_refused_before_a_row_is_read() {
+    let folder = Folder::with_table();
+    folder.remove("table.csv");
+    let least = || {
+        let told = folder.refuse(2, &format!("{FIT} --memory 1MiB"));
+        let least = told.split("at least ").nth(1).and_then(|rest| rest.split("MiB").next());
+        least.and_then(|least| least.parse::<u32>().ok()).expect("a ceiling that would do")
+    };
+    let of_rows = least();
+    folder.write("schema.toml", SCHEMA.replace("\"row\"", BY_PATIENT));
+    let of_units = least();
+    assert!((20..22).contains(&(of_units - of_rows)), "{of_units} {of_rows}");
+    let plan = "plan --schema schema.toml --epsilon 1 --delta 1e-6";
+    let message = folder.refuse(2, &format!("{plan} --memory {of_rows}MiB"));
+    assert!(message.starts_with(&format!("error: --memory {of_rows}MiB is too little for these columns")), "{message}");
+    folder.succeed(&format!("{plan} --memory {of_units}MiB"));
+}
+
+#[cfg(unix)]
+#[test]
+fn units_of_several_rows_go_under_a_ceiling() {
+    let folder = folder();
+    folder.write("schema.toml", SCHEMA.replace("\"row\"", BY_PATIENT));
+    let plain = json(&folder.succeed(&format!("{FIT} --json")));
+    let under = json(&folder.succeed(&format!("{UNDER} --json")));
+    assert_eq!(keys(&plain["certificate"]), keys(&under["certificate"]));
+    for key in ["releases", "public", "mu", "relation", "method"] {
+        assert_eq!(plain["certificate"][key], under["certificate"][key], "{key}");
+    }
+    let evaluate = "evaluate --model model.json --data table.csv --epsilon 1 --memory 1GiB --scratch scratch";
+    folder.succeed(evaluate);
 }
 
 #[test]
@@ -104,27 +137,35 @@ mod on_linux {
     use std::time::{Duration, Instant};
 
     use super::{UNDER, folder};
-    use crate::support::{Folder, program};
+    use crate::support::{BY_PATIENT, Folder, program};
 
     const NUMBERS: usize = 20;
 
+    /// A unit in the words of a schema, and with its adjacency in those of a ledger.
+    #[derive(Clone, Copy)]
+    struct Unit(&'static str, &'static str);
+
+    const ROW: Unit = Unit("\"row\"", "row:add-remove");
+    const PATIENT: Unit = Unit(BY_PATIENT, "patient<=4:add-remove");
+
     /// A schema of [`NUMBERS`] numeric features.
-    fn write_schema(folder: &Folder) {
-        let mut schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\n\
-                          classes = [\"no\", \"yes\"]\n[features]\n"
-            .to_owned();
+    fn write_schema(folder: &Folder, Unit(unit, _): Unit) {
+        let mut schema = format!(
+            "[privacy]\nunit = {unit}\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
+             [features]\n"
+        );
         (0..NUMBERS).for_each(|feature| schema.push_str(&format!("x{feature} = {{ bounds = [0, 9] }}\n")));
         folder.write("schema.toml", schema);
     }
 
     /// Starts a command whose table is a pipe.
-    fn start(folder: &Folder, line: &str) -> (Child, File) {
+    fn start(folder: &Folder, Unit(_, promise): Unit, line: &str) -> (Child, File) {
         folder.remove("table.csv");
         let made = Command::new("mkfifo").arg(folder.path("table.csv")).status().expect("mkfifo");
         assert!(made.success());
         // Beside a pipe none is made.
         let ledger = Command::new(program())
-            .args(["ledger", "init", "table.ledger", "--epsilon", "1000", "--delta", "1e-6"])
+            .args(["ledger", "init", "table.ledger", "--epsilon", "1000", "--delta", "1e-6", "--promise", promise])
             .current_dir(folder.path(""))
             .stdout(Stdio::null())
             .status();
@@ -142,14 +183,17 @@ mod on_linux {
 
     fn write_header(pipe: &mut File) {
         let names: Vec<String> = (0..NUMBERS).map(|feature| format!("x{feature}")).collect();
-        writeln!(pipe, "{},y", names.join(",")).expect("it is read");
+        writeln!(pipe, "{},y,patient", names.join(",")).expect("it is read");
     }
 
     /// Equal rows: on a disk they are easily recognised.
-    fn write_rows(pipe: &mut File, rows: usize) {
+    fn write_rows(pipe: &mut File, rows: usize, key: impl Fn(usize) -> usize) {
         const ROWS: usize = 1000;
-        let block = format!("{}yes\n", "4,".repeat(NUMBERS)).repeat(ROWS);
-        (0..rows / ROWS).for_each(|_| pipe.write_all(block.as_bytes()).expect("it is read"));
+        let row = format!("{}yes", "4,".repeat(NUMBERS));
+        for block in 0..rows / ROWS {
+            let rows: String = (0..ROWS).map(|number| format!("{row},{}\n", key(block * ROWS + number))).collect();
+            pipe.write_all(rows.as_bytes()).expect("it is read");
+        }
     }
 
     /// The largest resident memory that the program ever had, in bytes.
@@ -167,25 +211,39 @@ mod on_linux {
         peak
     }
 
+    /// The peak of a fit of a table with these keys, which is too large for the memory.
+    fn peak_of_fit(line: &str, unit: Unit, key: fn(usize) -> usize) -> u64 {
+        const ROWS: usize = 2_000_000;
+        let folder = folder();
+        write_schema(&folder, unit);
+        let (child, mut pipe) = start(&folder, unit, &format!("{line} --method noisy-gd --passes 2"));
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                write_header(&mut pipe);
+                write_rows(&mut pipe, ROWS, key);
+            });
+            peak_memory(child)
+        })
+    }
+
     #[test]
     fn peak_memory_stays_under_the_ceiling() {
-        const ROWS: usize = 2_000_000;
         let ceiling = 128 << 20;
-        let peak = |line: &str| {
-            let folder = folder();
-            write_schema(&folder);
-            let (child, mut pipe) = start(&folder, &format!("{line} --method noisy-gd --passes 2"));
-            thread::scope(|scope| {
-                scope.spawn(move || {
-                    write_header(&mut pipe);
-                    write_rows(&mut pipe, ROWS);
-                });
-                peak_memory(child)
-            })
-        };
-        let under = peak(&UNDER.replace("1GiB", "128MiB"));
+        let under = peak_of_fit(&UNDER.replace("1GiB", "128MiB"), ROW, |_| 1);
         assert!((1 << 20..ceiling).contains(&under), "{under} bytes");
-        let without = peak(&UNDER.replace("--memory 1GiB --scratch scratch", ""));
+        let without = peak_of_fit(&UNDER.replace("--memory 1GiB --scratch scratch", ""), ROW, |_| 1);
+        assert!(without > ceiling, "the table fits, and the test shows nothing: {without} bytes");
+    }
+
+    /// As many units as rows, and a single one, all but a few of whose rows are taken out.
+    #[test]
+    fn peak_memory_stays_under_the_ceiling_whatever_the_number_of_units() {
+        let ceiling = 144 << 20;
+        for key in [|row| row, |_| 1] {
+            let under = peak_of_fit(&UNDER.replace("1GiB", "144MiB"), PATIENT, key);
+            assert!((1 << 20..ceiling).contains(&under), "{under} bytes");
+        }
+        let without = peak_of_fit(&UNDER.replace("--memory 1GiB --scratch scratch", ""), PATIENT, |row| row);
         assert!(without > ceiling, "the table fits, and the test shows nothing: {without} bytes");
     }
 
@@ -215,13 +273,13 @@ mod on_linux {
     /// Looks at the scratch file of a running program, then kills it.
     fn look_and_kill(line: &str) -> Vec<u8> {
         let folder = folder();
-        write_schema(&folder);
+        write_schema(&folder, ROW);
         let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         let line = line.replace("--scratch scratch", &format!("--scratch scratch/{}", name(&scratch)));
-        let (mut child, mut pipe) = start(&folder, &line);
+        let (mut child, mut pipe) = start(&folder, ROW, &line);
         write_header(&mut pipe);
         // More than a block, and more than the pipe and the reader's buffer hold.
-        write_rows(&mut pipe, 200_000);
+        write_rows(&mut pipe, 200_000, |_| 1);
         let content = wait_for(|| {
             let file = scratch_files(&child).into_iter().next()?;
             fs::read(file).ok().filter(|content| content.len() > 100_000)

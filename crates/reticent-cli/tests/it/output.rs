@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{FIT, Folder, Outcome, SCHEMA, Table, json, program};
+use crate::support::{BY_PATIENT, FIT, Folder, Outcome, SCHEMA, Table, json, program};
 
 fn folder_to_predict(rows: usize) -> Folder {
     let folder = Folder::new();
@@ -141,17 +141,17 @@ fn predictions_that_do_not_fit_on_the_disk_leave_no_file() {
     assert_eq!(folder.text("p.csv"), "the last good one");
 }
 
-/// Codes of 8 bytes a row, and lattice rows of 20, of which less than a mebibyte stays in memory: the disk is full while the table is read,
-/// or when room is taken for what follows. Both come before payment.
+/// Codes of 8 bytes a row, keys of 32, and lattice rows of 20, of which less than a mebibyte stays in memory: the disk is full while the
+/// table is read, when keys are sorted, or when room is taken for what follows. All come before payment.
 #[cfg(unix)]
 #[test]
 fn scratch_files_that_do_not_fit_on_the_disk_cost_nothing() {
-    let folder = Folder::with_table();
-    let told = folder.refuse(2, &format!("{FIT} --memory 1MiB --scratch scratch"));
-    let least =
-        told.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a ceiling that would do");
-    for (rows, disk) in [(20_000, 64), (400_000, 6_500)] {
+    for (unit, rows, disk) in [("\"row\"", 20_000, 64), ("\"row\"", 400_000, 6_500), (BY_PATIENT, 400_000, 6_500)] {
         let folder = Folder::with_table();
+        folder.write("schema.toml", SCHEMA.replace("\"row\"", unit));
+        let told = folder.refuse(2, &format!("{FIT} --memory 1MiB --scratch scratch"));
+        let least =
+            told.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a ceiling that would do");
         folder.write("table.csv", Table::of(rows).csv());
         std::os::unix::fs::symlink(env!("CARGO_TARGET_TMPDIR"), folder.path("scratch")).expect("a link");
         let before = folder.files();

@@ -30,6 +30,9 @@ dose = { bounds = [0, 5000] }
 ward = { categories = ["north", "south"] }
 "#;
 
+/// A unit of several rows of the usual table.
+pub(crate) const BY_PATIENT: &str = "{ column = \"patient\", rows_max = 4 }";
+
 /// A model of [`SCHEMA`] that was written once by version 3 of the format; its coefficients are round.
 pub(crate) const MODEL: &str = include_str!("fixtures/model.json");
 

@@ -2,6 +2,7 @@
 
 use reticent_core::contribution::CodedLabel;
 
+use super::UncappedRows;
 use crate::out_of_memory::{OutOfMemory, make_room};
 
 /// Rows in the file's order: private.
@@ -64,32 +65,41 @@ impl CodedBatch {
         self.key_ends.push(self.keys.len());
     }
 
+    /// The rows, with the keys of their units.
+    pub(super) fn uncapped(&self) -> UncappedRows<'_> {
+        UncappedRows { codes: &self.codes, labels: &self.labels, keys: &self.keys, key_ends: &self.key_ends }
+    }
+
     /// Whether it is time to hand the rows on.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.codes.len() >= CODES_FULL || self.keys.len() >= KEYS_FULL
     }
 
-    /// Drops the rows that `keep` refuses by their label and key; it is asked for every row, in order. Ends of keys are then no longer
-    /// those of the rows that are left.
+    /// Drops the rows that `keep` refuses by their label and key; it is asked for every row, in order.
     pub(crate) fn retain<E>(
         &mut self,
         slots: usize,
         mut keep: impl FnMut(CodedLabel, &[u8]) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let mut kept = 0;
+        let (mut kept, mut kept_keys) = (0, 0);
         let mut key_start = 0;
         for row in 0..self.labels.len() {
             let key_end = self.key_ends[row];
             if keep(self.labels[row], &self.keys[key_start..key_end])? {
                 self.labels[kept] = self.labels[row];
                 self.codes.copy_within(row * slots..(row + 1) * slots, kept * slots);
+                self.keys.copy_within(key_start..key_end, kept_keys);
+                kept_keys += key_end - key_start;
+                self.key_ends[kept] = kept_keys;
                 kept += 1;
             }
             key_start = key_end;
         }
         self.labels.truncate(kept);
         self.codes.truncate(kept * slots);
+        self.keys.truncate(kept_keys);
+        self.key_ends.truncate(kept);
         Ok(())
     }
 }

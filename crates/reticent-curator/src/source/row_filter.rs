@@ -20,19 +20,25 @@ pub(super) struct RowFilter {
 }
 
 impl RowFilter {
+    /// All of them.
     pub(super) fn new(privacy: &Privacy) -> Self {
         let rows_max = match &privacy.unit {
             PrivacyUnit::Row => None,
             PrivacyUnit::Column { rows_max, .. } => Some(*rows_max),
         };
+        Self { rows_max, ..Self::without_cap(privacy) }
+    }
+
+    /// All but the cap: those that are counted for it, by somebody else.
+    pub(super) fn without_cap(privacy: &Privacy) -> Self {
         let only_labelled = match privacy.adjacency {
             Adjacency::Label => true,
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => false,
         };
-        Self { only_labelled, rows_max, rows_of_unit: HashMap::new() }
+        Self { only_labelled, rows_max: None, rows_of_unit: HashMap::new() }
     }
 
-    /// Drops the rows that are past their unit's cap; fails where there was no memory for all of them. Rows without a key have an
+    /// Drops the rows that do not count: under label adjacency those without a label, then those that are past their unit's cap; fails where there was no memory for all of them. Rows without a key have an
     /// unusable label and add nothing, however many are kept.
     pub(super) fn apply(&mut self, slots: usize, batch: &mut CodedBatch) -> Result<(), SourceError> {
         if batch.is_lost() {

@@ -94,6 +94,27 @@ fn whole(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
     Ok((codes, labels))
 }
 
+/// The cap counted by whoever takes the rows.
+fn capped_elsewhere(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
+    let (slots, unit) = (Coding::of(schema).codes(), &schema.privacy().unit);
+    let (mut codes, mut labels) = (Vec::new(), Vec::new());
+    let mut rows_of_unit: HashMap<Vec<u8>, u32> = HashMap::new();
+    let source = TableSource::open(path, schema, Need::FeaturesAndTarget)?;
+    source.for_each_uncapped(schema, &mut |_| {}, &mut |rows| -> Result<(), SourceError> {
+        assert_eq!(rows.unit_keys().count(), rows.labels.len());
+        for (row, key) in rows.unit_keys().enumerate() {
+            let rows_so_far = rows_of_unit.entry(key.to_vec()).or_insert(0);
+            *rows_so_far += 1;
+            if *rows_so_far <= unit.rows_max() || *unit == PrivacyUnit::Row {
+                codes.extend_from_slice(&rows.codes[row * slots..(row + 1) * slots]);
+                labels.push(rows.labels[row]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok((codes, labels))
+}
+
 fn check(text: &[u8]) -> Result<(), TestCaseError> {
     for schema in schemas() {
         let mut file = NamedTempFile::new().expect("a temporary file");
@@ -108,6 +129,7 @@ fn check(text: &[u8]) -> Result<(), TestCaseError> {
             }
         }
         prop_assert_eq!(&whole(file.path(), &schema).expect("the same file"), &expected);
+        prop_assert_eq!(&capped_elsewhere(file.path(), &schema).expect("the same file"), &expected);
     }
     Ok(())
 }
@@ -164,6 +186,29 @@ fn columns_and_threads_change_no_code() {
             }
         }
     }
+}
+
+/// Under label adjacency rows without a label are left out before their unit's are counted, and the keys of the others stay with them.
+#[test]
+fn keys_stay_with_their_rows() {
+    let text = "[privacy]\nunit = { column = \"person\", rows_max = 2 }\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n\
+                classes = [\"no\", \"yes\"]\n[features]\na = { bounds = [0, 10] }\n";
+    let schema = Schema::from_text(text).unwrap_or_else(|problems| panic!("{problems}"));
+    let mut file = NamedTempFile::new().expect("a temporary file");
+    file.write_all(b"a,person,y\n1,ann,no\n2,,no\n3,bob,neither\n4,carol,yes\n5,ann,\n6,ann,yes\n7,ann,yes\n")
+        .expect("is written");
+    let mut found = Vec::new();
+    let source = TableSource::open(file.path(), &schema, Need::FeaturesAndTarget).expect("opens");
+    let read = source.for_each_uncapped(&schema, &mut |_| {}, &mut |rows| -> Result<(), SourceError> {
+        found.extend(rows.unit_keys().map(<[u8]>::to_vec).zip(rows.labels.iter().copied()));
+        Ok(())
+    });
+    read.expect("a whole file");
+    let expected = [("ann", 0), ("carol", 1), ("ann", 1), ("ann", 1)];
+    assert_eq!(found, expected.map(|(key, label)| (key.as_bytes().to_vec(), label)));
+    let (_, labels) = whole(file.path(), &schema).expect("a whole file");
+    assert_eq!(labels, [0, 1, 1]);
+    assert_eq!(capped_elsewhere(file.path(), &schema).expect("a whole file").1, labels);
 }
 
 /// Whoever takes the rows may stop, and the threads end.

@@ -14,10 +14,11 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
+use reticent_curator::external_sort::SortShape;
 use reticent_curator::memory_ceiling::MemoryCeiling;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::scratch_file::ScratchPlace;
-use reticent_curator::source::{Need, TableSource};
+use reticent_curator::source::{Need, TableSource, UncappedRows};
 use reticent_curator::spilled_engine::{CannotSpill, SpilledEngine, check};
 use reticent_curator::spilled_table::{SpilledTable, SpilledTableWriter};
 use reticent_curator::table::CodedTable;
@@ -38,13 +39,26 @@ pub(crate) fn spilled(
     block_rows: usize,
     kept_bytes: u64,
 ) -> SpilledEngine {
-    let mut writer = SpilledTableWriter::new(schema, place, block_rows).expect("a folder on a disk");
+    spilled_units(schema, rows.iter().map(|row| (row, "")), place, block_rows, SortShape::USUAL, kept_bytes)
+}
+
+/// Rows with the keys of their units.
+fn spilled_units<'a>(
+    schema: &Schema,
+    rows: impl IntoIterator<Item = (&'a GeneratedRow, &'a str)>,
+    place: &ScratchPlace,
+    block_rows: usize,
+    sort: SortShape,
+    kept_bytes: u64,
+) -> SpilledEngine {
+    let mut writer = SpilledTableWriter::new(schema, place, block_rows, sort).expect("a folder on a disk");
     let coding = Coding::of(schema);
     let mut codes = vec![0; coding.codes()];
-    for row in rows {
+    for (row, key) in rows {
         coding.encode_cells(&row.cells(schema), &mut codes);
-        let label = row.class.map_or(UNUSABLE_LABEL, |class| class as CodedLabel);
-        writer.append(&codes, &[label]).expect("there is room");
+        let labels = [row.class.map_or(UNUSABLE_LABEL, |class| class as CodedLabel)];
+        let row = UncappedRows { codes: &codes, labels: &labels, keys: key.as_bytes(), key_ends: &[key.len()] };
+        writer.append(row).expect("there is room");
     }
     SpilledEngine::new(writer.finish().expect("there is room"), kept_bytes).expect("there is room")
 }
@@ -80,6 +94,45 @@ proptest! {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         // Encodings take turns, with steps of each row's own and with one for all: the file is written anew each time.
         for norm in [NormRule::OwnNorm, NormRule::Clip(bound), NormRule::OwnNorm] {
+            let encoding = encoding(&schema, norm);
+            for map in all_maps() {
+                let query = query(map, &encoding, &weights);
+                prop_assert_eq!(sum(&memory, &query), pool.install(|| sum(&scratch, &query)));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Where a unit has several rows the first of them count, whatever their labels are, and the others might as well not be there.
+    #[test]
+    fn sums_of_units_are_those_of_their_first_rows(
+        rows in generate::rows(3, 2, 0..150),
+        keys in prop::collection::vec(any::<prop::sample::Index>(), 150),
+        units in 1..60usize,
+        rows_max in 1..5u32,
+        block_rows in prop_oneof![Just(1usize), Just(7), 1..200usize],
+        (sort_block, sort_blocks) in (1..6usize, 2..5usize),
+        threads in 1..4usize,
+        kept_bytes in prop_oneof![Just(0u64), 0..4000u64],
+        weights in prop::collection::vec(-8.0f64..8.0, COLUMNS),
+    ) {
+        let privacy = format!("unit = {{ column = \"person\", rows_max = {rows_max} }}\nadjacency = \"replace\"");
+        let schema = generate::schema(3, 2, &privacy);
+        let keys: Vec<String> = keys.iter().map(|key| format!("person {}", key.index(units))).collect();
+        let keyed = || rows.iter().zip(keys.iter().map(String::as_str));
+        let sort = SortShape { block_records: sort_block, blocks: sort_blocks };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        let scratch = pool.install(|| spilled_units(&schema, keyed(), &place(), block_rows, sort, kept_bytes));
+        prop_assert_eq!(scratch.unit(), &schema.privacy().unit);
+
+        let is_first = |place: &usize| keys[..*place].iter().filter(|key| **key == keys[*place]).count() < rows_max as usize;
+        let first: Vec<GeneratedRow> = (0..rows.len()).filter(is_first).map(|place| rows[place].clone()).collect();
+        let memory = MemoryEngine::new(table(&schema, &first));
+        prop_assert_eq!(scratch.row_number(), memory.row_number());
+        for norm in [NormRule::OwnNorm, NormRule::Clip(2.5)] {
             let encoding = encoding(&schema, norm);
             for map in all_maps() {
                 let query = query(map, &encoding, &weights);
@@ -134,11 +187,20 @@ fn the_folder_stays_empty() {
     let schema = generate::schema(3, 2, PRIVACY);
     let rows = vec![GeneratedRow { values: vec![1.0; 5], class: Some(1) }; 100];
     let is_empty = || std::fs::read_dir(folder.path()).expect("readable").next().is_none();
-    let engine = spilled(&schema, &rows, &ScratchPlace::encrypted(folder.path().to_owned()), 7, 0);
+    let place = ScratchPlace::encrypted(folder.path().to_owned());
+    let engine = spilled(&schema, &rows, &place, 7, 0);
     assert!(is_empty());
     sum(&engine, &query(maps()[1].clone(), &encoding(&schema, NormRule::OwnNorm), &[0.5; COLUMNS]));
     assert!(is_empty());
+    // Nor has what sorts the keys of units, while it does and afterwards.
+    let grouped = generate::schema(3, 2, GROUPED);
+    let sort = SortShape { block_records: 2, blocks: 2 };
+    let keyed = rows.iter().inspect(|_| assert!(is_empty())).map(|row| (row, "one of all"));
+    let engine = spilled_units(&grouped, keyed, &place, 7, sort, 0);
+    assert!(is_empty() && engine.row_number() == Some(2));
 }
+
+const GROUPED: &str = "unit = { column = \"id\", rows_max = 2 }\nadjacency = \"add-remove\"";
 
 fn ceiling(text: &str) -> MemoryCeiling {
     text.parse().expect("a size")
@@ -168,8 +230,6 @@ fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
         eigenvalue: 0,
     });
     assert_eq!(check(ceiling("1GiB"), &schema, [&product]), Err(CannotSpill::PublicFeatures));
-    let grouped = generate::schema(1, 0, "unit = { column = \"id\", rows_max = 2 }\nadjacency = \"add-remove\"");
-    assert_eq!(check(ceiling("1GiB"), &grouped, []), Err(CannotSpill::Unit));
 
     // Asked all the same, the engine says so and gives nothing.
     let rows = [GeneratedRow { values: vec![1.0], class: Some(1) }];
@@ -180,19 +240,21 @@ fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
     assert!(engine.exact_sum(&query).is_err());
 }
 
-/// More rows than a block has, in batches that do not end where blocks do.
+/// More rows than a block has, in batches that do not end where blocks do; as units, and as rows of units.
 #[test]
 fn a_file_is_spilled_as_it_is_read_into_memory() {
-    let schema = generate::schema(3, 2, PRIVACY);
     let folder = tempfile::TempDir::new().expect("a folder");
     let path = folder.path().join("rows.csv");
-    let mut text = "x0,x1,x2,k0,k1,y\n".to_owned();
+    let mut text = "x0,x1,x2,id,k0,k1,y\n".to_owned();
     for row in 0..30_000u32 {
         let number = |step: u32| f64::from(row * step % 997) / 99.0;
         let category = |count: u32| ["a", "b", "c", "d"][count as usize % 4];
-        let class = ["no", "yes"][row as usize % 2];
+        let class = ["no", "yes", "no", "neither"][row as usize % 4];
+        // The rows of a unit are together, or far from each other; some rows have none.
+        let unit = [row / 9, row % 1013, row % 1013, row][row as usize / 7 % 4];
+        let unit = if row % 11 == 0 { String::new() } else { format!("unit {unit}") };
         text.push_str(&format!(
-            "{},{},{},{},{},{class}\n",
+            "{},{},{},{unit},{},{},{class}\n",
             number(1),
             number(31),
             number(57),
@@ -201,16 +263,26 @@ fn a_file_is_spilled_as_it_is_read_into_memory() {
         ));
     }
     std::fs::write(&path, text).expect("there is room");
-    let source = || TableSource::open(&path, &schema, Need::FeaturesAndTarget).expect("opens");
-    let memory = MemoryEngine::new(CodedTable::read(source(), &schema, &mut |_| ()).expect("reads"));
-    let scratch = SpilledTable::read(source(), &schema, &place(), &mut |_| ()).expect("reads");
-    let scratch = SpilledEngine::new(scratch, 0).expect("there is room");
-    let encoding = encoding(&schema, NormRule::OwnNorm);
-    let weights: Vec<f64> = (0..COLUMNS).map(|column| column as f64 / 3.0 - 1.0).collect();
-    for map in all_maps() {
-        let query = query(map, &encoding, &weights);
-        assert_eq!(sum(&scratch, &query), sum(&memory, &query), "{:?}", query.shape().map());
+    let mut rows_found = Vec::new();
+    for privacy in [PRIVACY, GROUPED, &GROUPED.replace("add-remove", "label"), &PRIVACY.replace("add-remove", "label")]
+    {
+        let schema = generate::schema(3, 2, privacy);
+        let source = || TableSource::open(&path, &schema, Need::FeaturesAndTarget).expect("opens");
+        let memory = MemoryEngine::new(CodedTable::read(source(), &schema, &mut |_| ()).expect("reads"));
+        let scratch = SpilledTable::read(source(), &schema, &place(), &mut |_| ()).expect("reads");
+        let scratch = SpilledEngine::new(scratch, 0).expect("there is room");
+        assert_eq!(scratch.row_number(), memory.row_number(), "{privacy}");
+        rows_found.extend(scratch.row_number());
+        let encoding = encoding(&schema, NormRule::OwnNorm);
+        let weights: Vec<f64> = (0..COLUMNS).map(|column| column as f64 / 3.0 - 1.0).collect();
+        for map in all_maps() {
+            let query = query(map, &encoding, &weights);
+            assert_eq!(sum(&scratch, &query), sum(&memory, &query), "{privacy} {:?}", query.shape().map());
+        }
     }
+    let [all, capped, labelled_and_capped, labelled] = rows_found[..] else { panic!("one for each relation") };
+    assert!(all == 30_000 && capped < all / 2 && labelled < all && labelled_and_capped < labelled);
+    assert!(labelled_and_capped > 1000 && capped > 1000);
 }
 
 #[test]
@@ -220,6 +292,7 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
         panic!("no program runs in a mebibyte");
     };
     assert_eq!(check(needed, &schema, []), Ok(0));
+    let needed_of_one = needed;
     let more = MemoryCeiling::of_bytes(needed.bytes() + 12_345).expect("above zero");
     assert_eq!(check(more, &schema, []), Ok(12_345), "what is left is for rows");
     // What is asked counts, and so do the columns.
@@ -242,6 +315,12 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
         let expected = (96 << 20) + (300 << 20) + (2 * threads as u64 + 4) * 2 * block + sums;
         assert_eq!(needed.bytes(), expected, "{threads} threads");
     }
+    // Units of several rows take the same whatever their cap: two sorts, each with its blocks and two more.
+    let grouped = generate::schema(1, 0, GROUPED);
+    let Err(CannotSpill::TooLittle { needed: with_units, .. }) = check(needed_of_one, &grouped, []) else {
+        panic!("keys are sorted in memory of their own");
+    };
+    assert_eq!(with_units.bytes() - needed_of_one.bytes(), (256 + 2) * 2048 * (32 + 8));
     // Rows that list their values are as long as their lists.
     let listed = format!(
         "[privacy]\n{PRIVACY}\n[table]\nformat = \"libsvm\"\nnonzeros_max = 100\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
