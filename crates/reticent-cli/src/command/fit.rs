@@ -81,12 +81,9 @@ pub(super) fn write_and_report(
     if let Err(failure) = out.write_and_finish(&text) {
         // It is paid for: rather on the terminal than lost.
         files::print_or_rescue(&text)?;
-        return Err(match failure {
-            Failure::InputOutput(what) => Failure::InputOutput(format!(
-                "{what}; the fit is paid for, and its model was written to stdout instead"
-            )),
-            other => other,
-        });
+        let Failure::InputOutput(what) = failure else { return Err(failure) };
+        let kept = "the fit is paid for, and its model was written to stdout instead";
+        return Err(Failure::InputOutput(format!("{what}; {kept}")));
     }
     let account = ledger.account()?;
     if as_json {
