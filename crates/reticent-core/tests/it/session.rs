@@ -269,7 +269,7 @@ fn a_session_needs_a_promise_and_matching_rows() {
     let engine = Rows(5, PrivacyUnit::Row);
     let mut ledger = MemoryLedger::promising(add_remove(), None);
     let error = Session::open(&engine, &mut ledger, replace).err().expect("not promised");
-    assert!(error.to_string().contains("--promise row:replace"), "{error}");
+    assert!(error.to_string().contains("--promise 'row:replace'"), "{error}");
 
     let grouped = PrivacyUnit::Column { column: "id".to_owned(), rows_max: 2 };
     let relation = Relation { unit: grouped, adjacency: Adjacency::AddRemove };
