@@ -151,6 +151,40 @@ def times_of(gradients, passes, signal, noise):
 watched = [[3 + np.sin(7 * at), -2 + np.sin(11 * at), 2.5 + np.sin(13 * at)] for at in range(1, 41)]
 went_on = [times_of(np.array(watched)[10:20], 40, of_signal, 6.0) for of_signal in (1e4, 130.0)]
 
+grid = (np.arange(-100_000, 100_000) + 0.5) * 1e-4
+normal = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi) * 1e-4
+
+
+def searched(loss, l2, passes=20):
+    """Where a line search along a descent of wide steps ends, as if the loss of `row_norm`-long rows were logistic or two-sided."""
+    begin = np.array([-0.8, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
+    noise = 300.0
+    prior = 8 * (1 + (rows * np.sqrt(passes) / noise / 300) ** 2)
+    log_factor, offset, known, known_offset, ends = 0.0, 0.0, prior, 8.0, []
+    for at in range(passes):
+        way = np.array([0.3, 1.5, -2.0, 0.5, 0.4, -0.3, 0.2]) * (1 - 0.9**at)
+        gradient = 200 * np.sin(np.arange(1, 8) * (at + 1)) + np.array([90, -160, 210, -40, 10, 30, -20])
+        asked = begin + np.exp(log_factor) * way
+        asked[0] = begin[0] + way[0] + offset
+        if at >= 0.15 * passes:
+            change = np.exp(log_factor) * way[1:]
+            z = np.sqrt(np.sum(change**2 * scale**2 * variance)) * grid
+            likely = 1 / (1 + np.exp(-(asked[0] + z)))
+            curvature = likely * (1 - likely) if loss == "logistic" else np.minimum(likely, 1 - likely)
+            of_change, of_offset = (rows / row_norm * np.sum(normal * curvature * part) for part in (z**2, 1.0))
+            derivative, length = change @ (gradient[1:] + l2 * asked[1:]), np.linalg.norm(change)
+            known += (of_change / (noise * length)) ** 2
+            known_offset += (of_offset / noise) ** 2
+            log_factor -= np.clip(derivative * of_change / (noise * length) ** 2 / known, -0.3, 0.3)
+            log_factor = np.clip(log_factor, np.log(0.5), np.log(16))
+            offset -= np.clip(gradient[0] * of_offset / noise**2 / known_offset, -0.5, 0.5)
+        ends.append([log_factor, offset])
+    log_factor, offset = np.mean(ends[-6:], axis=0)
+    return [float(np.exp(log_factor)), float(offset)]
+
+
+searches = [searched("two-sided", 0.0), searched("logistic", 60.0)]
+
 # Signal check on a fixed table.
 cells, cell_noise, deviation, base = np.array([1900.0, 1800.0, 550.0, 720.0]), 90.0, 0.8, 0.26
 positive = (cells[1] + cells[3]) / rows
@@ -260,6 +294,7 @@ print(
             "strides": strides,
             "watched": watched,
             "went_on": went_on,
+            "searches": searches,
             "cells": cells.tolist(),
             "cell_noise": cell_noise,
             "deviation": deviation,

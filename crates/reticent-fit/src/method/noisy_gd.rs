@@ -5,6 +5,7 @@
 //!   x = (1, a ∘ (columns - m))              range, centre m and scale a from released bins and marginals
 //!   G = sum_i l'(theta·x_i, y_i) x_i / ||x_i|| + noise       one pass; a row moves the sum by at most 1
 //!   V <- beta V - (eta / n) (G + l2 theta),    theta <- theta + V
+//!   two classes: gradients are asked for at start + factor (theta - start), with a factor and an intercept that a line search finds
 //!   result: the mean of the last iterates, drawn toward the base rate as far as a last release shows no signal
 //! ```
 //! With the two-sided exponential loss the division by the norm costs nothing in consistency: every weight `w(x, theta) > 0`
@@ -20,6 +21,7 @@ mod class_counts;
 mod column_order;
 mod descended;
 mod heavy_ball;
+mod line_search;
 mod number;
 mod number_calibration;
 mod optimism;
@@ -42,6 +44,7 @@ use self::class_counts::{ClassCounts, centred_logs};
 use self::column_order::ColumnOrder;
 use self::descended::Descended;
 use self::heavy_ball::{Flow, HeavyBall, Progress, Stride, descent_time};
+use self::line_search::LineSearch;
 use self::saturation::{saturation_in_order, saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
@@ -363,9 +366,17 @@ impl Fit {
         let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.settings.l2, passes);
         let mut progress = Progress::of(start.len(), passes);
         let mut order = ColumnOrder::of(&checked.coding, checked.outputs(), passes, gradient_noise);
+        // More than two classes gain nothing by it, and of a start that was handed in it would have to know how far its scores lie apart.
+        let mut search = (classes == 2 && init.is_none())
+            .then(|| LineSearch::of(&start, &scaled, checked.loss, rows, checked.settings.l2, gradient_noise, passes));
         for _ in 0..passes {
-            let weights = PassWeights::quantise(&descent.weights).with_saturation(saturation);
+            let asked =
+                search.as_ref().map_or_else(|| descent.weights.clone(), |search| search.asked(&descent.weights));
+            let weights = PassWeights::quantise(&asked).with_saturation(saturation);
             let noisy = releases.sum(of_gradient, &encoding, weights)?.values();
+            if let Some(search) = &mut search {
+                search.follow(&noisy, &descent.weights);
+            }
             let stretched = |stretch| Stride::of(stretch * time, largest_curvature(in_order), passes);
             if descent.follow_in_order(&noisy, &start, &mut order, stretched) {
                 saturation = in_order;
@@ -381,7 +392,8 @@ impl Fit {
                 }
             }
         }
-        let weights = descent.mean();
+        let mean = descent.mean();
+        let (factor, weights) = search.map_or((1.0, mean.clone()), |search| search.end(&mean));
         let is_started = init.is_some();
         let loss = checked.loss;
         let descended = Descended {
@@ -395,6 +407,7 @@ impl Fit {
             weights,
             saturation,
             flow: Flow { stride, passes, ridge: checked.settings.l2 / rows },
+            factor,
             kept: 1.0,
             unexplained: 1.0,
         };
@@ -542,6 +555,27 @@ mod tests {
             descent.follow(&gradient);
         }
         assert_close(&descent.mean(), &numbers(&golden, "averaged"));
+
+        for (place, (loss, l2)) in [(Loss::TwoSidedExponential, 0.0), (Loss::Logistic, 60.0)].into_iter().enumerate() {
+            let start = [-0.8, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0];
+            let mut search = LineSearch::of(&start, &scaled, loss, rows, l2, 300.0, 20);
+            for at in 0..20 {
+                let way = [0.3, 1.5, -2.0, 0.5, 0.4, -0.3, 0.2].map(|way| way * (1.0 - 0.9f64.powi(at)));
+                let weights: Vec<f64> = start.iter().zip(way).map(|(start, way)| start + way).collect();
+                let usual = [90.0, -160.0, 210.0, -40.0, 10.0, 30.0, -20.0];
+                let gradient: Vec<f64> = (1..8)
+                    .zip(usual)
+                    .map(|(column, usual)| usual + 200.0 * f64::from(column * (at + 1)).sin())
+                    .collect();
+                search.follow(&gradient, &weights);
+            }
+            let (factor, weights) = search.end(&start);
+            let expected: [f64; 2] = serde_json::from_value(golden["searches"][place].clone()).expect("two");
+            assert!(
+                (factor - expected[0]).abs() < 1e-4 && (weights[0] - start[0] - expected[1]).abs() < 1e-4,
+                "{factor} {weights:?} {expected:?}"
+            );
+        }
 
         let cells = numbers(&golden, "cells");
         let flow = Flow { stride: Stride { step: 0.031, momentum: 0.9 }, passes: 100, ridge: 0.002 };

@@ -36,6 +36,8 @@ pub(super) struct Descended {
     pub(super) weights: Vec<f64>,
     pub(super) saturation: f64,
     pub(super) flow: Flow,
+    /// How many times as far as the descent went the [line search](super::line_search) is.
+    pub(super) factor: f64,
     /// Share of the change that the check keeps, and share of the classes' variance that it leaves: rows whose class
     /// a model knows pull their scores little.
     pub(super) kept: f64,
@@ -159,7 +161,7 @@ impl Descended {
     }
 
     fn freedom(&self) -> f64 {
-        degrees_of_freedom(&self.curvatures(), &self.scaled, self.flow, self.rows)
+        self.factor * degrees_of_freedom(&self.curvatures(), &self.scaled, self.flow, self.rows)
     }
 
     fn change(&self) -> Vec<f64> {
@@ -231,6 +233,7 @@ mod tests {
             loss: Loss::TwoSidedExponential,
             saturation: 0.5,
             flow: Flow { stride: Stride { step: 1e-3 * time, momentum: 0.9 }, passes: 100, ridge: 0.0 },
+            factor: 1.0,
             kept: 1.0,
             unexplained: 1.0,
         };

@@ -110,6 +110,11 @@ impl Flow {
     }
 }
 
+/// The last of so many passes, whose points the result is the mean of.
+pub(super) fn averaged_passes(passes: u32) -> u32 {
+    ((f64::from(passes) * AVERAGED_SHARE).ceil() as u32).clamp(1, passes)
+}
+
 /// Watches the gradients of the second quarter of a descent, and says how many times as long as planned it is to go on: where directions
 /// have converged, noise moves them no farther, and where they have not there is still something to find.
 ///
@@ -181,7 +186,7 @@ pub(super) struct HeavyBall {
 impl HeavyBall {
     /// The first of every `columns` weights is an intercept, which is not penalised.
     pub(super) fn from(start: Vec<f64>, columns: usize, stride: Stride, rows: f64, l2: f64, passes: u32) -> Self {
-        let averaged = ((f64::from(passes) * AVERAGED_SHARE).ceil() as u32).clamp(1, passes);
+        let averaged = averaged_passes(passes);
         let zero = vec![0.0; start.len()];
         Self { weights: start, velocity: zero.clone(), sum: zero, columns, stride, rows, l2, left: passes, averaged }
     }
