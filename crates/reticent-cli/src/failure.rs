@@ -19,6 +19,8 @@ use reticent_curator::weights_file::WeightsFileError;
 use reticent_fit::labels_elsewhere::ElsewhereError;
 use reticent_fit::prepared_fit::FitError;
 
+use crate::report::printable_lines;
+
 /// A failure by who can mend it. Messages hold public facts only.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -51,7 +53,7 @@ impl Failure {
     /// Prints the message and gives the exit code that `reticent --help` documents.
     pub(crate) fn report(self) -> ExitCode {
         // Nothing is left to be done when stderr is closed.
-        let _ = writeln!(std::io::stderr(), "error: {self}");
+        let _ = writeln!(std::io::stderr(), "error: {}", printable_lines(&self.to_string()));
         ExitCode::from(match self {
             Self::Usage(_) => 2,
             Self::Data(_) => 3,

@@ -19,20 +19,37 @@ pub(crate) use self::model::{claim, is_large, large_delta, model, not_private, r
 pub(crate) use self::plan::plan;
 pub(crate) use self::schema::schema;
 
-/// Text of a file that somebody else may have written: control characters stay out of the terminal.
+/// Text of a file that somebody else may have written: control characters stay out of the terminal, and so do those that turn the
+/// direction of what follows.
 fn printable(text: &str) -> String {
     let shown = |character: char| {
-        if character.is_control() { character.escape_default().to_string() } else { character.to_string() }
+        if character.is_control() || is_direction(character) {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
     };
     text.chars().map(shown).collect()
 }
 
+/// A message of several lines: the same, but for ends of lines.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// Marks, embeddings, overrides and isolates of Unicode's algorithm for text in two directions (UAX 9).
+fn is_direction(character: char) -> bool {
+    matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{printable, printable_lines};
 
     #[test]
     fn control_characters_are_spelt_out() {
         assert_eq!(printable("a\u{1b}[2J\nß"), "a\\u{1b}[2J\\nß");
+        assert_eq!(printable("a\u{202e}csv"), "a\\u{202e}csv");
+        assert_eq!(printable_lines("a\u{1b}\n b\u{7}"), "a\\u{1b}\n b\\u{7}");
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! The map is public and pure: what it makes of a row depends on that row alone.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::coding::{CODE_MAX, Coding, SlotKind};
@@ -145,34 +147,13 @@ impl Encoding {
     /// The largest norm that any row can have under this encoding, by the schema alone: clipping at it changes nothing.
     #[must_use]
     pub fn largest_norm(coding: &Coding, centre: &[f64], scale: &[f64]) -> f64 {
-        let value_square = |column: usize, value: f64| {
-            let encoded = scale[column] * (value - centre[column]);
-            encoded * encoded
-        };
-        let mut total = value_square(0, 1.0);
-        let mut column = 1;
-        for slot in coding.slot_kinds() {
-            match slot {
-                SlotKind::Numeric => {
-                    total += value_square(column, 0.0).max(value_square(column, 1.0));
-                    column += 1;
-                }
-                SlotKind::Categories(categories) => {
-                    let block = column..column + categories;
-                    let without: f64 = block.clone().map(|other| value_square(other, 0.0)).sum();
-                    let largest = block
-                        .map(|chosen| without - value_square(chosen, 0.0) + value_square(chosen, 1.0))
-                        .fold(0.0, f64::max);
-                    total += largest;
-                    column += categories;
-                }
-            }
-        }
+        let square = |column: usize, value: f64| (scale[column] * (value - centre[column])).powi(2);
+        let at_ends = |column: usize| square(column, 0.0).max(square(column, 1.0));
+        let (mut total, columns) = square_of_slots(coding, &square, at_ends, f64::max);
         if let Some(listed) = coding.listed() {
-            let columns = column..column + listed.features.len();
-            total += columns.clone().map(|column| value_square(column, 0.0)).sum::<f64>();
+            total += columns.clone().map(|column| square(column, 0.0)).sum::<f64>();
             let mut gains: Vec<f64> =
-                columns.map(|column| (value_square(column, 1.0) - value_square(column, 0.0)).max(0.0)).collect();
+                columns.map(|column| (square(column, 1.0) - square(column, 0.0)).max(0.0)).collect();
             gains.sort_by(|a, b| b.total_cmp(a));
             total += gains[..listed.most].iter().sum::<f64>();
         }
@@ -182,28 +163,10 @@ impl Encoding {
     /// The smallest norm that any row can have, or less: numbers between two codes are taken to be at their centre.
     #[must_use]
     pub fn shortest_norm(coding: &Coding, centre: &[f64], scale: &[f64]) -> f64 {
-        let value_square = |column: usize, value: f64| (scale[column] * (value - centre[column])).powi(2);
-        let nearest = |column: usize| value_square(column, centre[column].clamp(0.0, 1.0));
-        let mut total = value_square(0, 1.0);
-        let mut column = 1;
-        for slot in coding.slot_kinds() {
-            match slot {
-                SlotKind::Numeric => {
-                    total += nearest(column);
-                    column += 1;
-                }
-                SlotKind::Categories(categories) => {
-                    let block = column..column + categories;
-                    let without: f64 = block.clone().map(|other| value_square(other, 0.0)).sum();
-                    total += block
-                        .map(|chosen| without - value_square(chosen, 0.0) + value_square(chosen, 1.0))
-                        .fold(f64::INFINITY, f64::min);
-                    column += categories;
-                }
-            }
-        }
-        total += (column..coding.columns().len()).map(nearest).sum::<f64>();
-        total.sqrt()
+        let square = |column: usize, value: f64| (scale[column] * (value - centre[column])).powi(2);
+        let nearest = |column: usize| square(column, centre[column].clamp(0.0, 1.0));
+        let (total, columns) = square_of_slots(coding, &square, nearest, f64::min);
+        (total + columns.map(nearest).sum::<f64>()).sqrt()
     }
 
     /// The codes' meaning.
@@ -304,6 +267,34 @@ impl Encoding {
         let coordinates = self.layout.packed().len() + self.layout.chosen();
         (f64::from(COARSE_STEPS) + coordinates as f64 / 12.0).min(f64::from(LATTICE_NORM_MAX) / 2.0)
     }
+}
+
+/// The sum of the squares of a row's constant and of its slots, each as `of_number` has it, or the `extreme` over the categories; and the
+/// columns that rows list, which follow.
+fn square_of_slots(
+    coding: &Coding,
+    square: impl Fn(usize, f64) -> f64,
+    of_number: impl Fn(usize) -> f64,
+    extreme: impl Fn(f64, f64) -> f64,
+) -> (f64, Range<usize>) {
+    let mut total = square(0, 1.0);
+    let mut column = 1;
+    for slot in coding.slot_kinds() {
+        match slot {
+            SlotKind::Numeric => {
+                total += of_number(column);
+                column += 1;
+            }
+            SlotKind::Categories(categories) => {
+                let block = column..column + categories;
+                let without: f64 = block.clone().map(|other| square(other, 0.0)).sum();
+                let chosen = block.map(|chosen| without - square(chosen, 0.0) + square(chosen, 1.0));
+                total += chosen.reduce(&extreme).unwrap_or(0.0);
+                column += categories;
+            }
+        }
+    }
+    (total, column..coding.columns().len())
 }
 
 /// Enforces `sum features[j]² <= 32767²` over all parts of a row, in integers, by moving every coordinate toward zero.

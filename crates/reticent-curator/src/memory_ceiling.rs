@@ -59,11 +59,14 @@ impl FromStr for MemoryCeiling {
 }
 
 impl fmt::Display for MemoryCeiling {
-    /// In the largest unit of powers of two in which it is a whole number below 10,000 or so: rounded up to a mebibyte.
+    /// In gibibytes where it is a whole number of them, else rounded up to a mebibyte, and what is less to a kibibyte.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (gibibyte, mebibyte) = (1 << 30, 1 << 20);
+        let (gibibyte, mebibyte, kibibyte) = (1 << 30, 1 << 20, 1 << 10);
         if self.0.is_multiple_of(gibibyte) {
             return write!(formatter, "{}GiB", self.0 / gibibyte);
+        }
+        if self.0 < mebibyte {
+            return write!(formatter, "{}KiB", self.0.div_ceil(kibibyte));
         }
         write!(formatter, "{}MiB", self.0.div_ceil(mebibyte))
     }
@@ -93,5 +96,7 @@ mod tests {
         assert_eq!(written(2 << 30), "2GiB");
         assert_eq!(written(100 << 20), "100MiB");
         assert_eq!(written((100 << 20) + 1), "101MiB");
+        assert_eq!(written(1 << 10), "1KiB");
+        assert_eq!(written(1), "1KiB");
     }
 }

@@ -79,8 +79,11 @@ pub fn weights(
     let shape = QueryShape::of_schema(map, schema).map_err(PlanError::from)?;
     let sensitivity =
         shape.sensitivity(&claim.relation).ok_or_else(|| no_sensitivity(walr::NAME, &shape, &claim.relation))?;
-    let scale = NoiseScale::smallest_within(sensitivity, claim.mu_squared)
-        .ok_or(PlanError::TooSmall { mu: claim.mu, releases: 1 })?;
+    let scale = NoiseScale::smallest_within(sensitivity, claim.mu_squared).ok_or(PlanError::TooSmall {
+        unit: "mu",
+        budget: claim.mu,
+        releases: 1,
+    })?;
     Ok(walr::public_matrix(features, model, &settings, scale.get() as f64)?)
 }
 

@@ -103,11 +103,14 @@ pub enum PlanError {
     },
     /// The budget is too small for any noise scale that the samplers support.
     #[error(
-        "mu {mu:e} is too small a budget for {releases} releases: the noise would pass 2^60 lattice units; ask for more epsilon"
+        "{unit} {budget:e} is too small a budget for {releases} {}: the noise would pass 2^60 lattice units; ask for more epsilon",
+        if *releases == 1 { "release" } else { "releases" }
     )]
     TooSmall {
+        /// What the budget is in: mu, or epsilon where noise is that of a pure promise.
+        unit: &'static str,
         /// The budget.
-        mu: f64,
+        budget: f64,
         /// Releases to pay for.
         releases: u32,
     },
@@ -160,8 +163,11 @@ pub(crate) fn plan_release(
     relation: &Relation,
 ) -> Result<PlannedRelease, PlanError> {
     let sensitivity = shape.sensitivity(relation).ok_or_else(|| no_sensitivity(method, &shape, relation))?;
-    let noise_scale = NoiseScale::smallest_within(sensitivity, share.share_down(times))
-        .ok_or(PlanError::TooSmall { mu: share.mu_up(), releases: times.get() })?;
+    let noise_scale = NoiseScale::smallest_within(sensitivity, share.share_down(times)).ok_or(PlanError::TooSmall {
+        unit: "mu",
+        budget: share.mu_up(),
+        releases: times.get(),
+    })?;
     let noise = NoiseDistribution::RoundedGaussian;
     Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: times.get() })
 }
@@ -184,8 +190,11 @@ pub(crate) fn plan_pure_release(
 ) -> Result<PlannedRelease, PlanError> {
     let has = |relation: &Relation| shape.l1_sensitivity(relation).is_some();
     let sensitivity = shape.l1_sensitivity(relation).ok_or_else(|| PlanError::adjacency(method, relation, has))?;
-    let noise_scale =
-        sensitivity.smallest_scale_within(epsilon).ok_or(PlanError::TooSmall { mu: epsilon.get(), releases: 1 })?;
+    let noise_scale = sensitivity.smallest_scale_within(epsilon).ok_or(PlanError::TooSmall {
+        unit: "epsilon",
+        budget: epsilon.get(),
+        releases: 1,
+    })?;
     let noise = NoiseDistribution::DiscreteLaplace;
     Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: 1 })
 }

@@ -49,11 +49,14 @@ pub(crate) struct ScalingRule {
     pub(crate) lengthened_max: f64,
     /// Squared norm that the columns of a typical row have together, beside the 1 of its intercept, at least: with much signal.
     pub(crate) features_square_min: f64,
+    /// How fast that falls with little signal: with this power of it.
+    pub(crate) share_power: i32,
 }
 
 /// A rule by which columns are as long as their marginals make them.
 #[cfg(test)]
-pub(crate) const AS_RELEASED: ScalingRule = ScalingRule { lengthened_max: 0.1, features_square_min: 0.0 };
+pub(crate) const AS_RELEASED: ScalingRule =
+    ScalingRule { lengthened_max: 0.1, features_square_min: 0.0, share_power: 1 };
 
 /// Numeric columns up to which a variance is taken one standard deviation of its noise lower; with more of them, less.
 const CAUTIOUS_COLUMNS: f64 = 10.0;
@@ -153,10 +156,10 @@ impl ReleasedMarginals {
     /// `A²` their variance is then the mean square. Nor are listed columns, which have one scale, `4 / sqrt(s)`, with the squared
     /// norm `s` of the list of a typical row.
     ///
-    /// Last, all columns but the intercept times `max(1, F n mu / ((n mu + 100) sum a² variance))^(1/2)`, with `F` as the rule has it: a row is
+    /// Last, all columns but the intercept times `max(1, F / ((1 + (100 / (n mu))^p) sum a² variance))^(1/2)`, with `F` and `p` as the rule has them: a row is
     /// divided by its norm, of which the intercept would have nearly all where columns are few or noise hides what they vary by.
     pub(crate) fn scaled(&self, coding: &Coding, signal: f64, rule: ScalingRule) -> ScaledColumns {
-        let ScalingRule { lengthened_max, features_square_min } = rule;
+        let ScalingRule { lengthened_max, features_square_min, share_power } = rule;
         let mut floor = 0.0;
         loop {
             let mut scaled = self.scaled_above(coding, signal, floor);
@@ -165,7 +168,7 @@ impl ReleasedMarginals {
             let of_numbers = coding.columns()[1..].iter().zip(lengths).filter(|(column, _)| column.is_number());
             let lengthened: f64 = of_numbers.map(|(_, length)| length).sum();
             if lengthened <= lengthened_max * scaled.row_norm.powi(2) || floor > 0.25 {
-                let least = features_square_min * signal / (signal + SHARE_SIGNAL);
+                let least = features_square_min / (1.0 + (SHARE_SIGNAL / signal).powi(share_power));
                 return scaled.enlarged(least).in_bounds(&self.parts);
             }
             floor = (2.0 * floor).max(VARIANCE_MIN);
@@ -342,9 +345,9 @@ mod tests {
         let plain = released().scaled(&coding, 60.0, AS_RELEASED);
         let square = |scaled: &ScaledColumns| -> f64 { scaled.released_deviations().iter().map(|one| one * one).sum() };
         assert!(square(&plain) < 0.3, "{}", square(&plain));
-        // At this signal 60/160 of what the rule asks for.
-        for (least, expected) in [(3.0, 1.125), (0.001, square(&plain))] {
-            let rule = ScalingRule { features_square_min: least, ..AS_RELEASED };
+        // At this signal 60/160 of what the rule asks for, or 36/136.
+        for (least, share_power, expected) in [(3.0, 1, 1.125), (6.8, 2, 1.8), (0.001, 1, square(&plain))] {
+            let rule = ScalingRule { features_square_min: least, share_power, ..AS_RELEASED };
             let found = released().scaled(&coding, 60.0, rule);
             assert!((square(&found) - expected).abs() < 1e-9, "{} instead of {expected}", square(&found));
             assert!((found.row_norm - (1.0 + expected).sqrt()).abs() < 1e-12);

@@ -90,7 +90,7 @@ fn extreme_budgets_are_planned_or_refused() {
             }
         }
     }
-    assert_snapshot!(folder.refuse(2, "plan --schema schema.toml --epsilon 1e-20 --delta 1e-30"), @"error: mu 0e0 is too small a budget for 1 releases: the noise would pass 2^60 lattice units; ask for more epsilon");
+    assert_snapshot!(folder.refuse(2, "plan --schema schema.toml --epsilon 1e-20 --delta 1e-30"), @"error: mu 0e0 is too small a budget for 1 release: the noise would pass 2^60 lattice units; ask for more epsilon");
     let ridge = "plan --schema schema.toml --epsilon 0.1 --delta 1e-6 --method objective-perturbation --l2 0.05";
     assert_snapshot!(folder.refuse(2, ridge), @"error: --l2 is too small for mu 0.0275: the smaller the ridge, the more one row can bend the loss, which noise cannot hide; ask for a larger --l2, or leave it out for one that fits the budget");
 }

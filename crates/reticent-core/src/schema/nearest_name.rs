@@ -10,12 +10,12 @@ pub fn nearest_name<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Op
         name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
     let given = plain(given);
-    // The table of distances grows with both names; a name that nobody can type is not mistyped.
-    if given.len() > NEAREST_LETTERS_MAX {
+    // The table of distances grows with both names; a name that nobody can type is not mistyped, and one without letters is like no other.
+    if given.is_empty() || given.len() > NEAREST_LETTERS_MAX {
         return None;
     }
     known
-        .filter(|name| name.len() <= NEAREST_LETTERS_MAX)
+        .filter(|name| name.len() <= NEAREST_LETTERS_MAX && !plain(name).is_empty())
         .map(|name| (edit_distance(&given, &plain(name)), name))
         .filter(|(distance, _)| *distance <= given.len().div_ceil(4))
         .min_by_key(|(distance, _)| *distance)
@@ -61,6 +61,7 @@ mod tests {
         ] {
             assert_eq!(did_you_mean(given, known.into_iter()), told, "{given:?}");
         }
+        assert_eq!(nearest_name("?", ["", "!"].into_iter()), None, "no letters");
         let letters = |word: &str| word.chars().collect::<Vec<char>>();
         assert_eq!(edit_distance(&letters("kitten"), &letters("sitting")), 3);
         assert_eq!(edit_distance(&letters(""), &letters("abc")), 3);

@@ -44,7 +44,7 @@ pub const MULTIPLIERS: Multipliers = Multipliers { diagonal: 29, off_diagonal: 4
 
 /// Noise of centres may lengthen rows as it will: columns made shorter to prevent it would leave coefficients longer than the prior expects. Nor
 /// are they made longer: the prior knows the size that they have.
-const SCALING: ScalingRule = ScalingRule { lengthened_max: f64::INFINITY, features_square_min: 0.0 };
+const SCALING: ScalingRule = ScalingRule { lengthened_max: f64::INFINITY, features_square_min: 0.0, share_power: 1 };
 
 /// What all slopes together are expected to explain, for features of square 1; how long they are, marginals say. Reasons:
 /// `docs/methods/gram.md`.

@@ -73,7 +73,7 @@ const PASSES: (f64, f64) = (100.0, 1000.0);
 const PASSES_BY_MU: f64 = 2500.0;
 /// The length of a row decides how long a descent takes, so that noise of the numeric centres must not; and what is learnt of a column is in
 /// proportion to its share of that length, so that the intercept must not have most of it.
-const SCALING: ScalingRule = ScalingRule { lengthened_max: 0.1, features_square_min: 3.0 };
+const SCALING: ScalingRule = ScalingRule { lengthened_max: 0.1, features_square_min: 3.0, share_power: 1 };
 /// Numbers are read in the narrowest range that noise allows: see docs/methods/noisy-gd.md, "Wide bounds".
 const RANGE_RULE: RangeRule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
 /// Most passes that may be asked for.

@@ -69,7 +69,7 @@ fn plan(checked: &CheckedMinimum, request: &FitRequest<'_>) -> Result<Plan, Plan
     let minimum = free.smallest_perturbation(adjacency, unit_rows, term_share).ok_or(if checked.has_l2() {
         PlanError::Ridge { mu: claim.mu }
     } else {
-        PlanError::TooSmall { mu: claim.mu, releases: 1 }
+        PlanError::TooSmall { unit: "mu", budget: claim.mu, releases: 1 }
     })?;
     let shape = checked.shape(minimum, schema)?;
     let release = plan_release(NAME, "minimum", shape, NonZeroU32::MIN, answer_share, &claim.relation)?;

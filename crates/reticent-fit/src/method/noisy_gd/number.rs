@@ -24,13 +24,16 @@ use reticent_math::gram_regression::TargetMean;
 use super::column_order::ColumnOrder;
 use super::heavy_ball::{Flow, HeavyBall, Stride, descent_time_of_number};
 use super::number_calibration::{FACTORS, NumberChange, likely_factor};
-use super::{NAME, PARTS, SCALING, Settings, gradient_step, of_gradients};
+use super::{NAME, PARTS, Settings, gradient_step, of_gradients};
 use crate::method::{FitRequest, start_weights};
 use crate::model::Model;
 use crate::number_marginals::{NumberMarginals, plan_marginals};
 use crate::plan::{Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::released_marginals::ScalingRule;
 
+/// Of numbers columns have their share only where there is signal: noise that longer columns bring makes a model worse than the mean.
+const SCALING: ScalingRule = ScalingRule { share_power: 2, ..super::SCALING };
 /// `c` in standard deviations of the target up to [`CLIP_SIGNAL`], and that signal `n mu`.
 const CLIP: f64 = 0.8;
 const CLIP_SIGNAL: f64 = 500.0;
