@@ -121,7 +121,7 @@ impl Folder {
         let mut command = assert_cmd::Command::new(program());
         // Help is wrapped to the terminal, of which there is none.
         command.env_remove("COLUMNS");
-        command.current_dir(&self.root).timeout(std::time::Duration::from_secs(120));
+        command.current_dir(&self.root).timeout(std::time::Duration::from_secs(600));
         command
     }
 
