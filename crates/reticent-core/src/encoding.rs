@@ -149,7 +149,7 @@ impl Encoding {
     pub fn largest_norm(coding: &Coding, centre: &[f64], scale: &[f64]) -> f64 {
         let square = |column: usize, value: f64| (scale[column] * (value - centre[column])).powi(2);
         let at_ends = |column: usize| square(column, 0.0).max(square(column, 1.0));
-        let (mut total, columns) = square_of_slots(coding, &square, at_ends, f64::max);
+        let (mut total, columns) = square_of_slots(coding, square, at_ends, f64::max);
         if let Some(listed) = coding.listed() {
             total += columns.clone().map(|column| square(column, 0.0)).sum::<f64>();
             let mut gains: Vec<f64> =
@@ -165,7 +165,7 @@ impl Encoding {
     pub fn shortest_norm(coding: &Coding, centre: &[f64], scale: &[f64]) -> f64 {
         let square = |column: usize, value: f64| (scale[column] * (value - centre[column])).powi(2);
         let nearest = |column: usize| square(column, centre[column].clamp(0.0, 1.0));
-        let (total, columns) = square_of_slots(coding, &square, nearest, f64::min);
+        let (total, columns) = square_of_slots(coding, square, nearest, f64::min);
         (total + columns.map(nearest).sum::<f64>()).sqrt()
     }
 
