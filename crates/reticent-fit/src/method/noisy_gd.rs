@@ -44,7 +44,7 @@ use self::class_counts::{ClassCounts, centred_logs};
 use self::column_order::ColumnOrder;
 use self::descended::Descended;
 use self::heavy_ball::{Flow, HeavyBall, Progress, Stride, descent_time};
-use self::line_search::LineSearch;
+use self::line_search::{LineSearch, Searched};
 use self::saturation::{saturation_in_order, saturation_of, shares_of};
 use super::{FitRequest, Method, start_weights};
 use crate::model::Model;
@@ -367,15 +367,24 @@ impl Fit {
         let mut progress = Progress::of(start.len(), passes);
         let mut order = ColumnOrder::of(&checked.coding, checked.outputs(), passes, gradient_noise);
         // More than two classes gain nothing by it, and of a start that was handed in it would have to know how far its scores lie apart.
-        let mut search = (classes == 2 && init.is_none())
-            .then(|| LineSearch::of(&start, &scaled, checked.loss, rows, checked.settings.l2, gradient_noise, passes));
+        let mut search = (classes == 2 && init.is_none()).then(|| {
+            LineSearch::along(Searched {
+                start: &start,
+                scaled: &scaled,
+                loss: checked.loss,
+                rows,
+                l2: checked.settings.l2,
+                noise: gradient_noise,
+                passes,
+            })
+        });
         for _ in 0..passes {
             let asked =
                 search.as_ref().map_or_else(|| descent.weights.clone(), |search| search.asked(&descent.weights));
             let weights = PassWeights::quantise(&asked).with_saturation(saturation);
             let noisy = releases.sum(of_gradient, &encoding, weights)?.values();
             if let Some(search) = &mut search {
-                search.follow(&noisy, &descent.weights);
+                search.follow(&noisy, &asked);
             }
             let stretched = |stretch| Stride::of(stretch * time, largest_curvature(in_order), passes);
             if descent.follow_in_order(&noisy, &start, &mut order, stretched) {
@@ -393,7 +402,10 @@ impl Fit {
             }
         }
         let mean = descent.mean();
-        let (factor, weights) = search.map_or((1.0, mean.clone()), |search| search.end(&mean));
+        let (factor, weights) = match search {
+            Some(search) => search.end(&mean),
+            None => (1.0, mean),
+        };
         let is_started = init.is_some();
         let loss = checked.loss;
         let descended = Descended {
@@ -558,7 +570,8 @@ mod tests {
 
         for (place, (loss, l2)) in [(Loss::TwoSidedExponential, 0.0), (Loss::Logistic, 60.0)].into_iter().enumerate() {
             let start = [-0.8, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0];
-            let mut search = LineSearch::of(&start, &scaled, loss, rows, l2, 300.0, 20);
+            let along = Searched { start: &start, scaled: &scaled, loss, rows, l2, noise: 300.0, passes: 20 };
+            let mut search = LineSearch::along(along);
             for at in 0..20 {
                 let way = [0.3, 1.5, -2.0, 0.5, 0.4, -0.3, 0.2].map(|way| way * (1.0 - 0.9f64.powi(at)));
                 let weights: Vec<f64> = start.iter().zip(way).map(|(start, way)| start + way).collect();
@@ -567,7 +580,8 @@ mod tests {
                     .zip(usual)
                     .map(|(column, usual)| usual + 200.0 * f64::from(column * (at + 1)).sin())
                     .collect();
-                search.follow(&gradient, &weights);
+                let asked = search.asked(&weights);
+                search.follow(&gradient, &asked);
             }
             let (factor, weights) = search.end(&start);
             let expected: [f64; 2] = serde_json::from_value(golden["searches"][place].clone()).expect("two");

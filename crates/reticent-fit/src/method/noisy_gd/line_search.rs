@@ -6,7 +6,7 @@
 //! Sources: derived in `docs/methods/noisy-gd.md`, "Line search"; Kalman 1960 (what a measurement is worth beside those before it).
 
 use reticent_core::query::Loss;
-use reticent_math::normal_mean::over_normal;
+use reticent_math::normal_mean::over_normal_each;
 
 use super::heavy_ball::averaged_passes;
 use crate::released_marginals::ScaledColumns;
@@ -47,37 +47,34 @@ impl Place {
     }
 }
 
+/// What a search is along: a descent of two classes, and the gradients that it follows.
+pub(super) struct Searched<'a> {
+    /// Where the descent began: the intercept and a weight a column.
+    pub(super) start: &'a [f64],
+    pub(super) scaled: &'a ScaledColumns,
+    pub(super) loss: Loss,
+    pub(super) rows: f64,
+    pub(super) l2: f64,
+    /// Standard deviation of a coordinate of a gradient.
+    pub(super) noise: f64,
+    pub(super) passes: u32,
+}
+
 /// The search. It asks for gradients at the start plus a factor times what the descent has changed, and at an intercept of its own; the
 /// descent follows them as if they were its own.
 pub(super) struct LineSearch<'a> {
-    start: &'a [f64],
-    scaled: &'a ScaledColumns,
-    loss: Loss,
-    rows: f64,
-    l2: f64,
-    /// Standard deviation of a coordinate of a gradient.
-    noise: f64,
-    passes: u32,
+    along: Searched<'a>,
     seen: u32,
     log_factor: Place,
     offset: Place,
 }
 
 impl<'a> LineSearch<'a> {
-    /// Along a descent of two classes from `start`, the intercept and a weight a column, over `passes` gradients.
-    pub(super) fn of(
-        start: &'a [f64],
-        scaled: &'a ScaledColumns,
-        loss: Loss,
-        rows: f64,
-        l2: f64,
-        noise: f64,
-        passes: u32,
-    ) -> Self {
-        let signal = rows * f64::from(passes).sqrt() / noise;
+    pub(super) fn along(along: Searched<'a>) -> Self {
+        let signal = along.rows * f64::from(along.passes).sqrt() / along.noise;
         let precision = PRIOR_PRECISION * (1.0 + (signal / SIGNAL_HALF).powi(2));
         let (log_factor, offset) = (Place::worth(precision), Place::worth(PRIOR_PRECISION));
-        Self { start, scaled, loss, rows, l2, noise, passes, seen: 0, log_factor, offset }
+        Self { along, seen: 0, log_factor, offset }
     }
 
     /// Where to ask for the next gradient, for a descent that is at these weights.
@@ -86,21 +83,21 @@ impl<'a> LineSearch<'a> {
     }
 
     /// Takes in the noisy gradient at what was [asked](Self::asked) for.
-    pub(super) fn follow(&mut self, gradient: &[f64], weights: &[f64]) {
-        if f64::from(self.seen) >= FROM * f64::from(self.passes) {
-            let asked = self.asked(weights);
-            let mut change: Vec<f64> = asked.iter().zip(self.start).map(|(asked, start)| asked - start).collect();
+    pub(super) fn follow(&mut self, gradient: &[f64], asked: &[f64]) {
+        let Searched { start, scaled, l2, noise, passes, .. } = self.along;
+        if f64::from(self.seen) >= FROM * f64::from(passes) {
+            let mut change: Vec<f64> = asked.iter().zip(start).map(|(asked, start)| asked - start).collect();
             change[0] = 0.0;
-            let penalised = gradient.iter().zip(&asked).map(|(noisy, asked)| noisy + self.l2 * asked);
-            let along = change.iter().zip(penalised).map(|(change, slope)| change * slope).sum();
+            let penalised = gradient.iter().zip(asked).map(|(noisy, asked)| noisy + l2 * asked);
+            let derivative = change.iter().zip(penalised).map(|(change, slope)| change * slope).sum();
             let length = change.iter().map(|change| change * change).sum::<f64>().sqrt();
-            let (of_change, of_intercept) = self.curvatures(asked[0], self.scaled.score_deviation(&change));
-            self.log_factor.follow(along, of_change, self.noise * length, STEP_MAX.0);
+            let [of_change, of_intercept] = self.curvatures(asked[0], scaled.score_deviation(&change));
+            self.log_factor.follow(derivative, of_change, noise * length, STEP_MAX.0);
             self.log_factor.at = self.log_factor.at.clamp(FACTORS.0.ln(), FACTORS.1.ln());
-            self.offset.follow(gradient[0], of_intercept, self.noise, STEP_MAX.1);
+            self.offset.follow(gradient[0], of_intercept, noise, STEP_MAX.1);
         }
         self.seen += 1;
-        if self.passes - self.seen < averaged_passes(self.passes) {
+        if passes - self.seen < averaged_passes(passes) {
             self.log_factor.sum += self.log_factor.at;
             self.offset.sum += self.offset.at;
         }
@@ -108,31 +105,32 @@ impl<'a> LineSearch<'a> {
 
     /// The factor and the weights that the search ends with, for the mean of the last points of the descent: means over the same passes.
     pub(super) fn end(&self, mean: &[f64]) -> (f64, Vec<f64>) {
-        let averaged = f64::from(averaged_passes(self.passes));
+        let averaged = f64::from(averaged_passes(self.along.passes));
         let factor = (self.log_factor.sum / averaged).exp();
         (factor, self.moved(mean, factor, self.offset.sum / averaged))
     }
 
     fn moved(&self, weights: &[f64], factor: f64, offset: f64) -> Vec<f64> {
+        let start = self.along.start;
         let mut moved: Vec<f64> =
-            weights.iter().zip(self.start).map(|(weight, start)| start + factor * (weight - start)).collect();
+            weights.iter().zip(start).map(|(weight, start)| start + factor * (weight - start)).collect();
         moved[0] = weights[0] + offset;
         moved
     }
 
     /// What the derivatives of the summed loss grow by, with the logarithm of the factor and with the intercept, for rows of typical norm:
     /// `n/A E h z²` and `n/A E h`, with the curvature `h` of the loss at the score `intercept + z` of a right model, `z` normal.
-    fn curvatures(&self, intercept: f64, deviation: f64) -> (f64, f64) {
+    fn curvatures(&self, intercept: f64, deviation: f64) -> [f64; 2] {
         let curvature = |score: f64| {
             let rarer = 1.0 / (1.0 + score.abs().exp());
-            if self.loss == Loss::Logistic { rarer * (1.0 - rarer) } else { rarer }
+            if self.along.loss == Loss::Logistic { rarer * (1.0 - rarer) } else { rarer }
         };
-        let both = |place: f64, power: i32| {
+        let unit = self.along.rows / self.along.scaled.row_norm;
+        over_normal_each(|place| {
             let z = deviation * place;
-            f64::midpoint(curvature(intercept + z), curvature(intercept - z)) * z.powi(power)
-        };
-        let unit = self.rows / self.scaled.row_norm;
-        (unit * over_normal(|place| both(place, 2)), unit * over_normal(|place| both(place, 0)))
+            let mean = f64::midpoint(curvature(intercept + z), curvature(intercept - z));
+            [unit * mean * z * z, unit * mean]
+        })
     }
 }
 
@@ -156,6 +154,11 @@ mod tests {
         )
     }
 
+    /// A descent on one row, without a penalty; what a test is about takes the place of it.
+    fn searched<'a>(start: &'a [f64], scaled: &'a ScaledColumns) -> Searched<'a> {
+        Searched { start, scaled, loss: Loss::TwoSidedExponential, rows: 1.0, l2: 0.0, noise: 1.0, passes: 1 }
+    }
+
     /// By hand: prior 8, two measurements of curvature 4 with noise 2 have the information 4 each: steps of 3/4 · 4/12 and 3/4 · 4/16.
     #[test]
     fn a_measurement_counts_as_much_as_it_knows() {
@@ -175,15 +178,16 @@ mod tests {
     fn curvatures_are_those_of_the_loss() {
         let (start, scaled) = ([0.0; 3], scaled());
         for (loss, curvature) in [(Loss::TwoSidedExponential, 0.5), (Loss::Logistic, 0.25)] {
-            let search = LineSearch::of(&start, &scaled, loss, 1000.0, 0.0, 1.0, 10);
-            let (of_change, of_intercept) = search.curvatures(0.0, 1e-3);
+            let search =
+                LineSearch::along(Searched { loss, rows: 1000.0, noise: 1.0, passes: 10, ..searched(&start, &scaled) });
+            let [of_change, of_intercept] = search.curvatures(0.0, 1e-3);
             let unit = 1000.0 / scaled.row_norm;
             assert!(
                 (of_intercept / unit - curvature).abs() < 1e-3
                     && (of_change / unit / (curvature * 1e-6) - 1.0).abs() < 2e-3
             );
             // A score of ln 3 has the rarer probability 1/4.
-            let rarer = search.curvatures(3f64.ln(), 0.0).1 / unit;
+            let rarer = search.curvatures(3f64.ln(), 0.0)[1] / unit;
             assert!((rarer - if loss == Loss::Logistic { 0.1875 } else { 0.25 }).abs() < 1e-9);
         }
     }
@@ -195,14 +199,15 @@ mod tests {
         let (start, scaled) = ([0.2, 0.0, 0.0], scaled());
         let rows = 1e4;
         let find = |l2: f64, weights: &[f64], least: &[f64]| {
-            let mut search = LineSearch::of(&start, &scaled, Loss::TwoSidedExponential, rows, l2, 30.0, 200);
+            let mut search =
+                LineSearch::along(Searched { rows, l2, noise: 30.0, passes: 200, ..searched(&start, &scaled) });
             // Curvature of the loss at even odds, a row of typical norm.
             let unit = rows / scaled.row_norm / 2.0;
             let curvatures: Vec<f64> = scaled.deviations().iter().map(|deviation| unit * deviation.powi(2)).collect();
             for _ in 0..200 {
                 let asked = search.asked(weights);
                 let slope = |place: usize| curvatures[place] * (asked[place] - least[place]) - l2 * asked[place];
-                search.follow(&[unit * (asked[0] - least[0]), slope(1), slope(2)], weights);
+                search.follow(&[unit * (asked[0] - least[0]), slope(1), slope(2)], &asked);
             }
             search.end(weights)
         };
@@ -219,10 +224,12 @@ mod tests {
     #[test]
     fn noise_that_hides_everything_leaves_the_descent_where_it_is() {
         let (start, scaled) = ([0.0; 3], scaled());
-        let mut search = LineSearch::of(&start, &scaled, Loss::TwoSidedExponential, 1e3, 0.0, 1e6, 100);
+        let mut search =
+            LineSearch::along(Searched { rows: 1e3, noise: 1e6, passes: 100, ..searched(&start, &scaled) });
         for pass in 0..100 {
             let sign = if pass % 2 == 0 { 1.0 } else { -1.0 };
-            search.follow(&[sign * 1e6, sign * 1e6, 1e6], &[0.1, 0.5, -0.5]);
+            let asked = search.asked(&[0.1, 0.5, -0.5]);
+            search.follow(&[sign * 1e6, sign * 1e6, 1e6], &asked);
         }
         let (factor, weights) = search.end(&[0.1, 0.5, -0.5]);
         assert!((factor - 1.0).abs() < 1e-2 && (weights[0] - 0.1).abs() < 1e-2, "{factor} {weights:?}");
