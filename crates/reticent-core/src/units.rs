@@ -521,9 +521,10 @@ mod tests {
             prop_assert!((budget.mu_up() / mu.get() - 1.0).abs() < 1e-9);
         }
 
-        /// In integers: the square of a number of 24 bits is exact.
+        /// In integers: the square of a number of 24 bits is exact. From 2^-10: proptest 1.12 panics where it draws below a start that is no
+        /// multiple of the last place of the end.
         #[test]
-        fn a_budget_is_below_its_square_and_a_charge_above(mu in 1e-3f32..1e4) {
+        fn a_budget_is_below_its_square_and_a_charge_above(mu in f32::EPSILON * 8192.0..1e4) {
             let mu = f64::from(mu);
             let exact = (mu * mu * 2f64.powi(96)) as u128;
             let mu = Mu::new(mu).expect("in range");

@@ -94,7 +94,9 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
 /// A lattice row as plain values: within the norm bound or not, with any step.
 fn lattice_row() -> impl Strategy<Value = (Vec<i16>, f32)> {
     let coordinate = prop_oneof![Just(0i16), Just(32767), Just(-32767), Just(i16::MIN), any::<i16>(), -100..100i16];
-    (prop::collection::vec(coordinate, COLUMNS), prop_oneof![Just(1.0f32), Just(f32::MAX), 1e-6f32..10.0])
+    // From 2^-20: proptest 1.12 panics where it draws below a start that is no multiple of the last place of the end.
+    let step = prop_oneof![Just(1.0f32), Just(f32::MAX), f32::EPSILON * 8.0..10.0];
+    (prop::collection::vec(coordinate, COLUMNS), step)
 }
 
 fn label() -> impl Strategy<Value = CodedLabel> {

@@ -129,8 +129,8 @@ fn rows(classes: usize) -> impl Strategy<Value = Rows> {
     (packed, 0..4usize, count).prop_flat_map(move |(packed, blocks, count)| {
         let (packed, blocks, count) = (packed.min(packed_max), blocks.saturating_sub(1), count.min(count_max));
         let encoding = encoding(packed, blocks);
-        // Not a range of f32: proptest 1.12 panics now and then as it draws from one.
-        let step = prop_oneof![Just(1.0f32), (1u16..1000).prop_map(|millionths| f32::from(millionths) * 1e-6)];
+        // From 2^-20: proptest 1.12 panics where it draws below a start that is no multiple of the last place of the end.
+        let step = prop_oneof![Just(1.0f32), f32::EPSILON * 8.0..1e-3];
         let label = prop_oneof![8 => 0..classes as i16, 1 => any::<i16>(), 1 => Just(i16::MIN)];
         let weight = prop_oneof![4 => -3.0f64..3.0, 1 => -1e3f64..1e3];
         (
