@@ -1,5 +1,6 @@
 """Golden values of `reticent-math/src/noise_aware_map/scale_of_scores.rs`: the exact posterior of a logistic model given one noisy
-linear statistic of its labels, by sums over a grid of its three weights and over the scales of the prior.
+linear statistic of its labels, by sums over a grid of its three weights and over the scales of the prior. And of `nearest_weights.rs`: the
+weights whose probabilities are nearest to the mean probabilities of that posterior, by Newton's method.
 
     python3 testdata/golden/scale_of_scores.py > testdata/golden/scale_of_scores.json
 """
@@ -49,23 +50,34 @@ def log_prior(table, weights):
     return best + np.log(np.sum(np.exp(np.array(parts) - best), axis=0))
 
 
+def nearest(table, target):
+    """Weights that minimise the cross entropy to these probabilities."""
+    weights = np.zeros(3)
+    for _ in range(100):
+        probability = 1 / (1 + np.exp(-table @ weights))
+        curvature = (table * (probability * (1 - probability))[:, None]).T @ table
+        weights = weights - np.linalg.solve(curvature, table.T @ (probability - target))
+    return weights
+
+
 def main():
     table = features()
     rows = table / np.sqrt((table**2).sum(1)).max()
     released = rows.T @ (1 / (1 + np.exp(-table @ EFFECTS)))
     axes = [np.linspace(-8, 12, 61), np.linspace(-4, 40, 111), np.linspace(-32, 6, 96)]
-    total, first, second, best = 0.0, np.zeros(3), np.zeros((3, 3)), None
+    total, first, second, predicted, best = 0.0, np.zeros(3), np.zeros((3, 3)), np.zeros(ROWS), None
     for intercept in axes[0]:
         grid = np.stack(np.meshgrid([intercept], axes[1], axes[2], indexing="ij"), axis=-1).reshape(-1, 3)
         log_density = log_likelihood(table, rows, released, grid) + log_prior(table, grid)
         best = log_density.max() if best is None else best
         density = np.exp(log_density - best)
+        predicted += density @ (1 / (1 + np.exp(-np.clip(grid @ table.T, -40, 40))))
         total += density.sum()
         first += density @ grid
         second += np.einsum("g,gi,gj->ij", density, grid, grid)
     mean = first / total
     covariance = second / total - np.outer(mean, mean)
-    print(json.dumps({"noise": NOISE, "released": list(released), "mean": list(mean), "covariance": covariance.tolist()}))
+    print(json.dumps({"noise": NOISE, "released": list(released), "mean": list(mean), "covariance": covariance.tolist(), "nearest": list(nearest(table, predicted / total))}))
 
 
 main()

@@ -75,6 +75,7 @@ pub fn weights(
     walr::check_size(schema, &settings)?;
     let columns = Coding::of(schema).columns().len() as u32;
     let model = walr::response_model(schema);
+    let (features, _) = walr::read_features(features.clone(), &plain(schema), model, &settings);
     let map = walr::product_map(model, columns);
     let shape = QueryShape::of_schema(map, schema).map_err(PlanError::from)?;
     let sensitivity =
@@ -84,7 +85,7 @@ pub fn weights(
         budget: claim.mu,
         releases: 1,
     })?;
-    Ok(walr::public_matrix(features, model, &settings, scale.get() as f64)?)
+    Ok(walr::public_matrix(&features, model, &settings, scale.get() as f64)?)
 }
 
 /// Fits a model to a release about the rows of a list; `features` are in the list's order.
@@ -102,9 +103,9 @@ pub fn fit(
     let settings = settings(schema, options)?;
     let sums = release.values_for(list)?;
     check_target(schema, release)?;
-    let encoding = Arc::new(Encoding::plain(Coding::of(schema), NormRule::OwnNorm));
-    let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
     let model = walr::response_model(schema);
+    let (features, encoding) = walr::read_features(features.clone(), &plain(schema), model, &settings);
+    let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
     let unit = walr::label_unit(model).powi(2);
     let square = release.square()?.map(|(value, noise)| Noisy { value: value / unit, noise: noise / unit });
     let released = walr::Released {
@@ -114,9 +115,13 @@ pub fn fit(
         window: release.window(),
         square,
     };
-    let (weights, covariance) = walr::estimate(features, &released, model, &settings, start.as_deref())?;
-    let fitted = Fitted { encoding, weights, covariance };
+    let (weights, covariance) = walr::estimate(&features, &released, model, &settings, start.as_deref())?;
+    let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance };
     Ok(Model::from_weights(schema, &fitted, Some(certificate(schema, release, init))))
+}
+
+fn plain(schema: &Schema) -> Encoding {
+    Encoding::plain(Coding::of(schema), NormRule::OwnNorm)
 }
 
 fn settings(schema: &Schema, options: &Options) -> Result<walr::Settings, ElsewhereError> {

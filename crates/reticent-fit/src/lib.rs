@@ -27,6 +27,7 @@ pub mod party;
 pub mod plan;
 pub mod prepared_fit;
 pub mod public_fit;
+mod public_ranges;
 pub mod raw_columns;
 mod released_marginals;
 mod row_number;

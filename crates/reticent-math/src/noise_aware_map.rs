@@ -23,6 +23,7 @@ mod information;
 mod linear_model;
 mod linearised;
 mod mixture;
+mod nearest_weights;
 mod predictive;
 mod prior;
 mod response_model;

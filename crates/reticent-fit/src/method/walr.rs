@@ -34,6 +34,7 @@ use super::{FitRequest, Method, start_weights};
 use crate::options::{MethodOption, Options};
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::public_ranges::within_ranges;
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "walr";
@@ -345,6 +346,23 @@ pub fn estimate(
     Ok((listed, covariance))
 }
 
+/// The features as they are fitted, and the encoding that says so: of classes the default reads numbers
+/// [where they are found](crate::public_ranges), of a number and by the published solvers they are taken as they come.
+pub(crate) fn read_features(
+    features: PublicFeatures,
+    encoding: &Encoding,
+    model: ResponseModel,
+    settings: &Settings,
+) -> (PublicFeatures, Encoding) {
+    match (model, settings) {
+        (ResponseModel::Logistic | ResponseModel::Multinomial { .. }, Settings::NoiseAware) => {
+            let (features, ranges) = within_ranges(features, encoding.coding());
+            (features, encoding.clone().within(ranges))
+        }
+        (ResponseModel::Linear, _) | (_, Settings::Descent(_)) => (features, encoding.clone()),
+    }
+}
+
 fn matrix_of(features: &PublicFeatures) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(&features.values, features.rows(), features.columns)
 }
@@ -455,6 +473,7 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     // How many rows there are depends on which labels are usable: from here on their classes are the ones that were paid for.
     releases.pay()?;
     let last = releases.count() - 1;
+    let (features, encoding) = read_features(features, &checked.encoding, checked.model, &checked.settings);
     let planned = releases.planned(last);
     let (noise_scale, noise) = (planned.noise_scale.get() as f64, product_noise(planned, checked.model));
     let matrix = public_matrix(&features, checked.model, &checked.settings, noise_scale).map_err(numeric)?;
@@ -473,5 +492,5 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, window, square };
     let (weights, covariance) =
         estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
-    Ok(Fitted { encoding: checked.encoding.clone(), weights, covariance })
+    Ok(Fitted { encoding: Arc::new(encoding), weights, covariance })
 }

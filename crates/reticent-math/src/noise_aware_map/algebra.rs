@@ -1,5 +1,7 @@
 //! Sums over matrices, and arrangements of them, that the fit is written in.
 
+use std::borrow::Cow;
+
 use faer::{Mat, MatRef};
 
 /// Columns below each other.
@@ -29,13 +31,17 @@ pub(super) fn trace(matrix: &Mat<f64>) -> f64 {
     (0..matrix.nrows()).map(|index| matrix[(index, index)]).sum()
 }
 
-/// Second moments about a point of what has these shares, means and covariances.
-pub(super) fn second_moments<'a>(
-    point: &Mat<f64>,
-    parts: impl Iterator<Item = (f64, &'a Mat<f64>, Mat<f64>)>,
-) -> Mat<f64> {
-    parts.fold(Mat::zeros(point.nrows(), point.nrows()), |sum, (share, mean, covariance)| {
-        let apart = mean - point;
-        sum + (covariance + &apart * apart.transpose()) * faer::Scale(share)
+/// A normal part of a posterior.
+pub(super) struct NormalPart<'a> {
+    pub(super) share: f64,
+    pub(super) mean: &'a Mat<f64>,
+    pub(super) covariance: Cow<'a, Mat<f64>>,
+}
+
+/// Second moments of a posterior of these parts about a point.
+pub(super) fn second_moments(point: &Mat<f64>, parts: &[NormalPart<'_>]) -> Mat<f64> {
+    parts.iter().fold(Mat::zeros(point.nrows(), point.nrows()), |sum, part| {
+        let apart = part.mean - point;
+        sum + (&*part.covariance + &apart * apart.transpose()) * faer::Scale(part.share)
     })
 }

@@ -3,7 +3,7 @@
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, Side};
 
-use super::algebra::{dot, log_determinant, stack};
+use super::algebra::{dot, log_determinant, second_moments, stack};
 use super::information::Information;
 use super::linearised::{Linearised, residual};
 use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
@@ -32,31 +32,22 @@ pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior:
     estimate(statistic, model, prior, &likelier.ok_or(MapError::Scale)?.1)
 }
 
-/// The mean of the modes, made to predict as the posterior does where that is wide, with the second moments of the posterior about it.
-///
-/// Larger scores are often as likely as those there: the posterior's own mean is nearer to large effects, but predicts worse, as scores that
-/// are too large cost more than scores that are too small. A start is a belief in its rates and effects, and noise leaves them as they are.
+/// The weights that predict best, with the second moments of the posterior about them. A start is a belief in its rates and effects, and noise
+/// leaves them as they are.
 fn estimate(
     statistic: &Statistic<'_>,
     model: ResponseModel,
     prior: &Prior,
     modes: &Mixture,
 ) -> Result<Estimate, MapError> {
-    let likeliest = modes.cautious_mean();
     let slices = Slices::of(statistic, model, prior, modes)?;
-    let covariance_about = |point: &Mat<f64>| match &slices {
-        Some(slices) => slices.covariance_about(point),
-        None => modes.covariance_about(point),
+    let parts = slices.as_ref().map_or_else(|| modes.parts(), |slices| slices.parts());
+    let weights = if prior.centre.norm_max() > 0.0 {
+        modes.cautious_mean()
+    } else {
+        predictive(modes, &parts, statistic, model, prior)?
     };
-    if prior.centre.norm_max() > 0.0 {
-        return Ok(modes.estimate_with(&likeliest, &covariance_about(&likeliest), model, prior));
-    }
-    let around = modes.covariance_about(&likeliest);
-    Ok(match (predictive(&likeliest, &around, statistic, model, prior)?, &slices) {
-        (Some(moved), _) => modes.estimate_with(&moved, &covariance_about(&moved), model, prior),
-        (None, Some(_)) => modes.estimate_with(&likeliest, &covariance_about(&likeliest), model, prior),
-        (None, None) => modes.estimate_with(&likeliest, &around, model, prior),
-    })
+    Ok(modes.estimate_with(&weights, &second_moments(&weights, &parts), model, prior))
 }
 
 /// The way to the mode: present parameters (less the prior's centre) and the covariance that steps are weighed with.

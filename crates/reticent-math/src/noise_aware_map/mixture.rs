@@ -1,9 +1,11 @@
 //! Posteriors under several choices of what is not known, and their mixture.
 
+use std::borrow::Cow;
+
 use faer::Mat;
 use faer::linalg::solvers::{Llt, Solve};
 
-use super::algebra::second_moments;
+use super::algebra::{NormalPart, second_moments};
 use super::prior::weights_of;
 use super::{Estimate, Prior, ResponseModel};
 use crate::public_design::symmetric;
@@ -22,6 +24,10 @@ impl Choice {
     pub(super) fn of_scale(step: u32, variance: f64, prior: &Prior) -> Self {
         let tau = tau(step);
         Self { tau, variance, log_prior: -((tau / prior.typical_effect).ln() / TAU_LOG_DEVIATION).powi(2) / 2.0 }
+    }
+
+    fn is_smallest(&self) -> bool {
+        self.tau <= tau(0)
     }
 }
 
@@ -70,24 +76,26 @@ impl Mixture {
     }
 
     pub(super) fn mean(&self) -> Mat<f64> {
-        self.mean_by(|_| 1.0)
-    }
-
-    /// The mean where the smallest scale, under which effects are next to nothing, has a share of the belief of its own: on a table without
-    /// signal the prior of scales alone would keep much of what noise makes of weights. Errors are second moments about this mean, without that
-    /// share: effects may be small and no less.
-    pub(super) fn cautious_mean(&self) -> Mat<f64> {
-        let smallest = tau(0);
-        self.mean_by(|choice| if choice.tau > smallest { 1.0 } else { 1.0 + NOTHING * (-choice.log_prior).exp() })
-    }
-
-    /// The mean with every weight times a factor of its choice.
-    fn mean_by(&self, factor: impl Fn(&Choice) -> f64) -> Mat<f64> {
         let size = self.0.first().map_or(0, |component| component.mean.nrows());
-        let shares = || self.weighted().map(|(weight, component)| (weight * factor(&component.choice), component));
-        let total: f64 = shares().map(|(share, _)| share).sum();
-        shares()
-            .fold(Mat::zeros(size, 1), |mean, (share, component)| mean + &component.mean * faer::Scale(share / total))
+        self.weighted()
+            .fold(Mat::zeros(size, 1), |mean, (share, component)| mean + &component.mean * faer::Scale(share))
+    }
+
+    /// The mean where effects may be next to nothing. Errors are second moments about this mean, without that belief: effects may be small and no less.
+    pub(super) fn cautious_mean(&self) -> Mat<f64> {
+        let mean = self.mean();
+        match self.0.iter().find(|component| component.choice.is_smallest()) {
+            Some(smallest) => &mean + (&smallest.mean - &mean) * faer::Scale(self.belief_in_nothing()),
+            None => mean,
+        }
+    }
+
+    /// What is believed of effects that are next to nothing, after the release: on a table without signal the prior of scales alone would keep much of
+    /// what noise makes of weights, so the smallest scale has a share of the belief of its own.
+    pub(super) fn belief_in_nothing(&self) -> f64 {
+        let smallest = self.weighted().find(|(_, component)| component.choice.is_smallest());
+        let odds = smallest.map_or(0.0, |(share, component)| share * NOTHING * (-component.choice.log_prior).exp());
+        odds / (1.0 + odds)
     }
 
     /// Geometric mean of the prior's scale.
@@ -106,13 +114,18 @@ impl Mixture {
     /// Mean and covariance of the mixture.
     pub(super) fn estimate(&self, model: ResponseModel, prior: &Prior) -> Estimate {
         let mean = self.cautious_mean();
-        self.estimate_with(&mean, &self.covariance_about(&mean), model, prior)
+        self.estimate_with(&mean, &second_moments(&mean, &self.parts()), model, prior)
     }
 
-    /// Second moments about a point.
-    pub(super) fn covariance_about(&self, point: &Mat<f64>) -> Mat<f64> {
-        let parts = self.weighted().map(|(weight, component)| (weight, &component.mean, component.covariance()));
-        second_moments(point, parts)
+    /// The posterior under each choice.
+    pub(super) fn parts(&self) -> Vec<NormalPart<'_>> {
+        self.weighted()
+            .map(|(share, component)| NormalPart {
+                share,
+                mean: &component.mean,
+                covariance: Cow::Owned(component.covariance()),
+            })
+            .collect()
     }
 
     /// The estimate of this mean and covariance.

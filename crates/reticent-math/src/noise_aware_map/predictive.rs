@@ -2,34 +2,30 @@
 //!
 //! A mode is where weights are likeliest. Where noise hides the labels it is far out: of a rate that is between .1 and 1 for all that
 //! the release says, the likeliest log-odds are several, and the mean rate is one half. What predicts best, in log loss, are the mean
-//! probabilities under the posterior. So effects are shortened to the slope of those, and the intercepts moved to the mean rates.
+//! probabilities under the posterior. So weights are those [nearest](super::nearest_weights) to them, and where the rates of the classes are hidden,
+//! of which a posterior that is linear around a mode knows too little, intercepts are moved to the mean rates:
 //!
 //! ```text
-//!   share = E[p (1 - p)] / (P (1 - P)),  P = E[p],  p = sigmoid(logit q + sqrt(v) times a standard normal),  mean over classes by q (1 - q)
-//!   v: mean variance of a row's score less that of the mean row's, q: the mean prediction
 //!   scores z + delta e_c,  p_c(delta) their means,  q(delta) the mean of those over rows
 //!   r_c = t_c - mean of t over classes + D^T 1 / K,   C = D^T V D / m + S^2 (1 - 1/K) I              (one score: t alone, S^2 I)
 //!   weight(delta) = exp(-(r_c - D^T p_c)^T C^-1 (r_c - D^T p_c) / 2) (1 - q)^(K - 2) dq        Dirichlet(1), one class of it
 //!   rate = sum weight q / sum weight, normalised over classes; intercepts move until the mean prediction is that
 //! ```
-//! with effects and `V` as they are likeliest. Of frequent classes the share is MacKay's (1992, "The evidence framework applied to classification
-//! networks"), `(1 + pi v/8)^-1/2`; scores of rare ones are as good as exponents, and keep their slope.
+//! with effects and `V` as they are likeliest.
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
 
-use super::algebra::dot;
+use super::algebra::{NormalPart, dot, second_moments};
 use super::linearised::BLOCK;
+use super::mixture::Mixture;
+use super::nearest_weights::nearest_weights;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
-use crate::normal_mean::over_normal;
 
-/// Variance of the log-odds of a mean rate below which mode and mean are the same for all that matters.
-const KNOWN: f64 = 0.02;
-/// Share of the effects from which on they are left as they are.
-const WHOLE: f64 = 0.99;
-/// Rates are not taken for smaller, nor for nearer to 1.
-const RATE_LEAST: f64 = 1e-9;
+/// Variance of the log-odds of a mean rate, and of what effects add to a row's, below which modes and means are the same for all that matters.
+const RATE_KNOWN: f64 = 0.02;
+const EFFECTS_KNOWN: f64 = 0.05;
 /// Shifts that are weighed: so far to both sides, in log-odds, in steps of this.
 const REACH: f64 = 16.0;
 const STEP: f64 = 0.25;
@@ -37,56 +33,40 @@ const STEP: f64 = 0.25;
 const STEPS: usize = 100;
 const NEAR: f64 = 1e-9;
 
-/// The parameters near `likeliest`, the mean of the modes, that predict as the whole posterior does, with its second moments `around` that; none
-/// where it is narrow.
+/// The parameters that predict as a posterior of these parts does. Where it is narrow, the mean of the modes.
 pub(super) fn predictive(
-    likeliest: &Mat<f64>,
-    around: &Mat<f64>,
+    modes: &Mixture,
+    parts: &[NormalPart<'_>],
     statistic: &Statistic<'_>,
     model: ResponseModel,
     prior: &Prior,
-) -> Result<Option<Mat<f64>>, MapError> {
-    let Some((constant, value)) = prior.constant else { return Ok(None) };
-    let [of_mean_row, of_rows] = score_variances(around, statistic, model, prior);
-    let outputs = model.outputs();
-    let scores = statistic.features * weights_of(likeliest, model, prior);
-    let mut rates = MeanPredictions::of(&scores, &vec![0.0; outputs], model).rates;
-    let share = share_of_slope(&rates, (of_rows - of_mean_row).max(0.0));
-    if of_mean_row < KNOWN && share > WHOLE {
-        return Ok(None);
+) -> Result<Mat<f64>, MapError> {
+    let likeliest = modes.cautious_mean();
+    let Some((constant, value)) = prior.constant else { return Ok(likeliest) };
+    let around = second_moments(&likeliest, parts);
+    let [of_mean_row, of_rows] = score_variances(&around, statistic, model, prior);
+    let mut parameters = if of_rows - of_mean_row > EFFECTS_KNOWN {
+        nearest_weights(&modes.mean(), parts, modes.belief_in_nothing(), statistic, model, prior)?
+    } else {
+        likeliest.clone()
+    };
+    if of_mean_row > RATE_KNOWN {
+        let scores = statistic.features * weights_of(&likeliest, model, prior);
+        let outputs = model.outputs();
+        let mut rates: Vec<f64> =
+            (0..outputs).map(|output| likely_rate(&scores, output, statistic)).collect::<Result<_, _>>()?;
+        if outputs > 1 {
+            let total: f64 = rates.iter().sum();
+            rates.iter_mut().for_each(|rate| *rate /= total);
+        }
+        let scores = statistic.features * weights_of(&parameters, model, prior);
+        let (shifts, basis) = (shifts_to(&rates, &scores, model), model.basis());
+        for contrast in 0..model.contrasts() {
+            let shift: f64 = shifts.iter().enumerate().map(|(output, shift)| shift * basis[(output, contrast)]).sum();
+            parameters[(contrast * statistic.features.ncols() + constant, 0)] += shift / value;
+        }
     }
-    if of_mean_row > KNOWN {
-        rates = (0..outputs).map(|output| likely_rate(&scores, output, statistic)).collect::<Result<_, _>>()?;
-    }
-    if outputs > 1 {
-        let total: f64 = rates.iter().sum();
-        rates.iter_mut().for_each(|rate| *rate /= total);
-    }
-    let mut parameters = likeliest * faer::Scale(share);
-    let scores = statistic.features * weights_of(&parameters, model, prior);
-    let (shifts, basis) = (shifts_to(&rates, &scores, model), model.basis());
-    for contrast in 0..model.contrasts() {
-        let shift: f64 = shifts.iter().enumerate().map(|(output, shift)| shift * basis[(output, contrast)]).sum();
-        parameters[(contrast * statistic.features.ncols() + constant, 0)] += shift / value;
-    }
-    Ok(Some(parameters))
-}
-
-/// Slope of the log-odds of a mean probability over normal scores of this variance, at rates of the classes; the mean over classes.
-fn share_of_slope(rates: &[f64], variance: f64) -> f64 {
-    let (mut slopes, mut weights) = (0.0, 0.0);
-    for rate in rates {
-        // Where all scores are far out a mean is 0 or 1.
-        let rate = rate.clamp(RATE_LEAST, 1.0 - RATE_LEAST);
-        let middle = (rate / (1.0 - rate)).ln();
-        let probability = |z: f64| sigmoid(middle + variance.sqrt() * z);
-        let mean = over_normal(|z| f64::midpoint(probability(z), probability(-z)));
-        let curve = |probability: f64| probability * (1.0 - probability);
-        let slope = over_normal(|z| f64::midpoint(curve(probability(z)), curve(probability(-z))));
-        slopes += curve(rate) * slope / curve(mean);
-        weights += curve(rate);
-    }
-    slopes / weights
+    Ok(parameters)
 }
 
 /// Variance of a score of the mean row, and its mean over all rows: of the one score, or of the contrasts on average.
@@ -212,23 +192,6 @@ fn sigmoid(score: f64) -> f64 {
 mod tests {
     use super::super::fit;
     use super::*;
-
-    #[test]
-    fn slopes_of_frequent_classes_shrink_and_those_of_rare_ones_stay() {
-        // MacKay's is an approximation: 3 % too much for a variance of 2.
-        for variance in [0.1, 0.5, 2.0] {
-            let share = share_of_slope(&[0.5], variance);
-            let by_mackay = (1.0 + std::f64::consts::PI / 8.0 * variance).powf(-0.5);
-            assert!((share / by_mackay - 1.0).abs() < 0.035, "{variance}: {share} {by_mackay}");
-        }
-        assert!(share_of_slope(&[1e-4], 0.5) > 0.999);
-        assert!((share_of_slope(&[0.3, 0.7], 0.0) - 1.0).abs() < 1e-12);
-        assert!(share_of_slope(&[0.0, 1.0], 0.5) > 0.999, "all scores far out");
-        let (frequent, rare) = (share_of_slope(&[0.5], 1.0), share_of_slope(&[0.01], 1.0));
-        let both = share_of_slope(&[0.5, 0.01], 1.0);
-        let weighed = (0.25 * frequent + 0.0099 * rare) / 0.2599;
-        assert!((both - weighed).abs() < 1e-12, "{both} {weighed}");
-    }
 
     /// Rows that differ in nothing: the rate alone. Its posterior under a uniform prior is a normal cut off at 0 and 1, but for the labels' own
     /// variance, which is less than a hundredth of the noise's here.

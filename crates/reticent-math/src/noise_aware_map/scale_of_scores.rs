@@ -11,10 +11,12 @@
 //! with `m`, `S` and `p(t)` the normal posterior and the likelihood of the release linearised at the slice, added up over scales of the
 //! prior. A release that is linear has the same of all three everywhere, and the slices add up to its posterior.
 
+use std::borrow::Cow;
+
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
 
-use super::algebra::{dot, second_moments, stack};
+use super::algebra::{NormalPart, dot, second_moments, stack};
 use super::information::Information;
 use super::linearised::Linearised;
 use super::mixture::{Choice, Component, Mixture};
@@ -83,10 +85,13 @@ impl Slices {
         Ok(Some(Self(smaller.into_iter().rev().chain([middle]).chain(larger).collect())))
     }
 
-    /// Second moments of the posterior about a point.
-    pub(super) fn covariance_about(&self, point: &Mat<f64>) -> Mat<f64> {
-        let slices = self.0.iter().zip(self.shares());
-        second_moments(point, slices.map(|(slice, share)| (share, &slice.mean, slice.covariance.clone())))
+    /// What the posterior is in each slice.
+    pub(super) fn parts(&self) -> Vec<NormalPart<'_>> {
+        self.0
+            .iter()
+            .zip(self.shares())
+            .map(|(slice, share)| NormalPart { share, mean: &slice.mean, covariance: Cow::Borrowed(&slice.covariance) })
+            .collect()
     }
 
     /// The posterior's share of each slice, by the trapezium rule.
@@ -128,7 +133,11 @@ impl Line<'_> {
             direction += &part.direction * faer::Scale(share(part));
             variance += share(part) * part.variance;
         }
-        let covariance = second_moments(&mean, parts.iter().map(|part| (share(part), &part.mean, part.covariance())));
+        let normal: Vec<NormalPart<'_>> = parts
+            .iter()
+            .map(|part| NormalPart { share: share(part), mean: &part.mean, covariance: Cow::Owned(part.covariance()) })
+            .collect();
+        let covariance = second_moments(&mean, &normal);
         Ok(Slice { scale, log_density, mean, covariance, direction, deviation: variance.sqrt() })
     }
 }
@@ -178,9 +187,10 @@ mod tests {
 
     use super::super::{Prior, ResponseModel, Statistic, fit};
 
-    /// Large effects under noise that leaves their scale open. Around the modes alone deviations are half as large.
+    /// Large effects under noise that leaves their scale open. Around the modes alone deviations are half as large, and the mean of the weights is half
+    /// as far out again as those that predict best.
     #[test]
-    fn second_moments_are_those_of_the_exact_posterior() {
+    fn weights_and_second_moments_are_those_of_the_exact_posterior() {
         let text = include_str!("../../../../testdata/golden/scale_of_scores.json");
         let golden: serde_json::Value = serde_json::from_str(text).expect("golden values");
         let numbers = |value: &serde_json::Value| -> Vec<f64> {
@@ -211,6 +221,11 @@ mod tests {
             let (found, expected) = (fitted.covariance[(row, row)], numbers(of_row)[row] + apart * apart);
             // Slices are normal within.
             assert!((found / expected).sqrt() > 0.9 && (found / expected).sqrt() < 1.1, "{row}: {found} {expected}");
+        }
+        let nearest = numbers(&golden["nearest"]);
+        for (row, expected) in nearest.iter().enumerate() {
+            let found = fitted.weights[(row, 0)];
+            assert!((found - expected).abs() < 0.05 * nearest[1], "{row}: {found} {expected}");
         }
     }
 }

@@ -1,0 +1,98 @@
+//! In which part of its bounds each number of public features is read.
+//!
+//! A row that is far from all others has the scale of its column to itself: its vector is drawn to the longest that is allowed, and what the others say
+//! of the column is small beside the noise. And log-odds that are linear in a number for most rows seldom are so far out. So values beyond
+//! what nearly all rows keep within are read as its border, by the fit and by the model. `docs/methods/walr.md`, row F177 of `docs/formulas.md`.
+
+use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
+use reticent_core::encoding::CodeRange;
+use reticent_core::public_features::PublicFeatures;
+
+/// One row in so many may lie beyond the range that is looked for,
+const SPARED: usize = 100;
+/// and the range is as much longer at both ends, in shares of itself.
+const MARGIN: f64 = 0.1;
+
+/// Features with numbers in their ranges, and those ranges, one a slot of the coding.
+pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
+    let columns = features.columns;
+    let mut column = 1;
+    let ranges = coding.slot_kinds().map(|kind| match kind {
+        SlotKind::Categories(categories) => {
+            column += categories;
+            CodeRange::BOUNDS
+        }
+        SlotKind::Numeric => {
+            let codes = features.values.iter().skip(column).step_by(columns);
+            let range = range(codes.map(|value| (value * f64::from(CODE_MAX)).round() as u16).collect());
+            let [low, high] = [range.low, range.high].map(|code| f64::from(code) / f64::from(CODE_MAX));
+            for value in features.values.iter_mut().skip(column).step_by(columns) {
+                *value = value.clamp(low, high);
+            }
+            column += 1;
+            range
+        }
+    });
+    let ranges = ranges.collect();
+    (features, ranges)
+}
+
+/// The shortest range that holds nearly all codes, and its margin. All of the bounds where that is one code: a number that is rarely another tells by
+/// those rows alone.
+fn range(mut codes: Vec<u16>) -> CodeRange {
+    codes.sort_unstable();
+    let held = codes.len() - codes.len() / SPARED;
+    let Some(shortest) = codes.windows(held.max(1)).min_by_key(|run| run[run.len() - 1] - run[0]) else {
+        return CodeRange::BOUNDS;
+    };
+    let (low, high) = (shortest[0], shortest[shortest.len() - 1]);
+    if low == high {
+        return CodeRange::BOUNDS;
+    }
+    let margin = (MARGIN * f64::from(high - low)).ceil() as u16;
+    CodeRange { low: low.saturating_sub(margin), high: high.saturating_add(margin).min(CODE_MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use reticent_core::schema::Schema;
+
+    use super::*;
+
+    #[test]
+    fn a_range_holds_nearly_all_rows_and_a_margin() {
+        // A thousand codes from 1000 on, and ten far away: the margin is a tenth of 999 steps.
+        let crowd = || 1000..2000;
+        assert_eq!(range(crowd().chain([60_000; 10]).collect()), CodeRange { low: 900, high: 2099 });
+        assert_eq!(
+            range(crowd().chain([60_000; 11]).collect()),
+            CodeRange { low: 0, high: CODE_MAX },
+            "eleven are held"
+        );
+        assert_eq!(range((0..=CODE_MAX).collect()), CodeRange { low: 0, high: CODE_MAX }, "an even number");
+    }
+
+    #[test]
+    fn a_number_that_is_hardly_ever_another_is_read_within_its_bounds() {
+        assert_eq!(range(std::iter::repeat_n(7, 1000).chain([CODE_MAX; 10]).collect()), CodeRange::BOUNDS);
+        assert_eq!(range(vec![5]), CodeRange::BOUNDS);
+        assert_eq!(range(Vec::new()), CodeRange::BOUNDS);
+    }
+
+    #[test]
+    fn numbers_are_brought_into_their_ranges_and_categories_stay() {
+        let text = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                    [features]\ng = { categories = [\"a\", \"b\"] }\nx = { bounds = [0, 1] }\n";
+        let coding = Coding::of(&Schema::from_text(text).expect("legal"));
+        let columns = coding.columns().len();
+        let row = |number: f64| [1.0, 1.0].into_iter().chain(vec![0.0; columns - 3]).chain([number]);
+        let mut values: Vec<f64> = (0..200).flat_map(|place| row(f64::from(place % 100) / 1000.0)).collect();
+        values.extend(row(1.0));
+        let (read, ranges) = within_ranges(PublicFeatures { columns, values: values.clone() }, &coding);
+        assert_eq!(ranges[0], CodeRange::BOUNDS);
+        let high = f64::from(ranges[1].high) / f64::from(CODE_MAX);
+        assert!(high > 0.108 && high < 0.110, "{high}");
+        assert!((read.values[200 * columns + columns - 1] - high).abs() < 1e-12);
+        assert_eq!(read.values[..200 * columns], values[..200 * columns]);
+    }
+}

@@ -1,0 +1,208 @@
+//! The weights whose probabilities are nearest to the mean probabilities of a posterior.
+//!
+//! What predicts best, in log loss, are the mean probabilities. No weights have them, where a posterior is wide; these come nearest, row by row:
+//!
+//! ```text
+//!   P(x) = E softmax(theta x) over the posterior          Q = (1 - nothing) P + nothing (the mean of P over rows)
+//!   theta = argmin  mean over rows of  -sum_k Q_k ln softmax(theta x)_k  +  e (theta - m)^T P_0 (theta - m) / 2
+//! ```
+//! Directions in which scores are known keep their weights, and the others are drawn in. A posterior that is narrow across the scores and wide along
+//! their scale, of classes that can be told apart, keeps large scores: only its small ones are never far from a half.
+
+use faer::{Mat, MatRef, Side};
+
+use super::algebra::{NormalPart, repeat, stack};
+use super::prior::weights_of;
+use super::{MapError, Prior, ResponseModel, Statistic};
+use crate::fixed_sequence::FixedSequence;
+use crate::lbfgs::{self, Stop};
+
+/// Rows that are predicted; of a longer table, evenly spaced ones.
+const ROWS_MAX: usize = 10_000;
+/// Pairs of opposite draws for the whole posterior, and the share below which a part of it has none.
+const PAIRS: f64 = 128.0;
+const SHARE_LEAST: f64 = 1e-3;
+const SEED: u64 = 174;
+/// `e`, what decides only between weights with the same probabilities, and the scale of the prior whose precision is `P_0`.
+const TIE: f64 = 1e-8;
+const TIE_SCALE: f64 = 1.0;
+const STOP: Stop = Stop { gradient: 1e-8, decrease: 1e-9, evaluations: 10_000 };
+
+/// Parameters (less the prior's centre) near `middle`, which is `m`, for a posterior of these parts; `nothing` is the belief that effects are
+/// next to nothing, beside the posterior.
+pub(super) fn nearest_weights(
+    middle: &Mat<f64>,
+    parts: &[NormalPart<'_>],
+    nothing: f64,
+    statistic: &Statistic<'_>,
+    model: ResponseModel,
+    prior: &Prior,
+) -> Result<Mat<f64>, MapError> {
+    let rows = evenly_spaced(statistic.features);
+    let probabilities = mean_probabilities(&rows, parts, model, prior)?;
+    let count = rows.nrows() as f64;
+    let rates: Vec<f64> = (0..model.outputs()).map(|output| probabilities.col(output).sum() / count).collect();
+    let target = Mat::from_fn(rows.nrows(), rates.len(), |row, output| {
+        probabilities[(row, output)] + nothing * (rates[output] - probabilities[(row, output)])
+    });
+
+    // Parameters are `m + L^-T u`, `P_0 = L L^T`: columns of one variance.
+    let precision = repeat(&prior.precision(TIE_SCALE), model.contrasts());
+    let factor = precision.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+    let basis = model.basis();
+    let parameters_at = |place: &[f64]| {
+        let mut away = Mat::from_fn(place.len(), 1, |index, _| place[index]);
+        factor.L().transpose().solve_upper_triangular_in_place(away.as_mut());
+        away + middle
+    };
+    let objective = |place: &[f64], slope: &mut [f64]| {
+        let mut residuals = &rows * weights_of(&parameters_at(place), model, prior);
+        let mut loss = 0.0;
+        for row in 0..residuals.nrows() {
+            loss += to_residuals(&mut residuals, &target, row);
+        }
+        let mut slopes = stack((rows.transpose() * &residuals * &basis).as_ref());
+        factor.L().solve_lower_triangular_in_place(slopes.as_mut());
+        for ((slope, place), of_loss) in slope.iter_mut().zip(place).zip(slopes.col(0).iter()) {
+            loss += count * TIE * place * place / 2.0;
+            *slope = of_loss / count + TIE * place;
+        }
+        loss / count
+    };
+    let place = lbfgs::minimise(vec![0.0; middle.nrows()], objective, STOP).map_err(|_| MapError::Scale)?;
+    Ok(parameters_at(&place))
+}
+
+fn evenly_spaced(features: MatRef<'_, f64>) -> Mat<f64> {
+    let (rows, taken) = (features.nrows(), features.nrows().min(ROWS_MAX));
+    Mat::from_fn(taken, features.ncols(), |row, column| features[(row * rows / taken, column)])
+}
+
+/// `P`, rows × outputs, over fixed draws from the posterior.
+fn mean_probabilities(
+    rows: &Mat<f64>,
+    parts: &[NormalPart<'_>],
+    model: ResponseModel,
+    prior: &Prior,
+) -> Result<Mat<f64>, MapError> {
+    let outputs = model.outputs();
+    let mut sequence = FixedSequence::new(SEED);
+    let (mut sum, mut total) = (Mat::<f64>::zeros(rows.nrows(), outputs), 0.0);
+    let mut of_row = vec![0.0; outputs];
+    for part in parts.iter().filter(|part| part.share >= SHARE_LEAST) {
+        let root = root(&part.covariance)?;
+        let pairs = (part.share * PAIRS).ceil();
+        let weight = part.share / (2.0 * pairs);
+        total += part.share;
+        for _ in 0..pairs as usize {
+            let draw = Mat::from_fn(root.ncols(), 1, |_, _| sequence.next_normal());
+            let away = &root * draw;
+            for parameters in [part.mean + &away, part.mean - &away] {
+                let scores = rows * weights_of(&parameters, model, prior);
+                for row in 0..rows.nrows() {
+                    of_row.iter_mut().zip(scores.row(row).iter()).for_each(|(place, score)| *place = *score);
+                    model.mean(&mut of_row);
+                    of_row.iter().enumerate().for_each(|(output, mean)| sum[(row, output)] += weight * mean);
+                }
+            }
+        }
+    }
+    Ok(sum * faer::Scale(1.0 / total))
+}
+
+/// `L` with `L L^T` next to a covariance, which may have a variance of zero along a direction.
+fn root(covariance: &Mat<f64>) -> Result<Mat<f64>, MapError> {
+    for share in [1e-9, 1e-6] {
+        let mut widened = covariance.clone();
+        (0..widened.nrows()).for_each(|place| widened[(place, place)] *= 1.0 + share);
+        if let Ok(factor) = widened.llt(Side::Lower) {
+            return Ok(factor.L().to_owned());
+        }
+    }
+    Err(MapError::Scale)
+}
+
+/// Turns the scores of a row into its probabilities less the target's, and returns its loss. One score stands against a score of zero.
+fn to_residuals(scores: &mut Mat<f64>, target: &Mat<f64>, row: usize) -> f64 {
+    let outputs = scores.ncols();
+    let other = (outputs == 1).then_some(0.0);
+    let of_row = || (0..outputs).map(|output| scores[(row, output)]).chain(other);
+    let largest = of_row().fold(f64::NEG_INFINITY, f64::max);
+    let log_total = largest + of_row().map(|score| (score - largest).exp()).sum::<f64>().ln();
+    let mut loss = log_total;
+    for output in 0..outputs {
+        loss -= target[(row, output)] * scores[(row, output)];
+        scores[(row, output)] = (scores[(row, output)] - log_total).exp() - target[(row, output)];
+    }
+    loss
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::super::golden;
+    use super::*;
+
+    /// Weights of a posterior, given by its mean and a variance of every parameter, on the rows of `golden`.
+    fn weights(mean: &[f64], variance: f64, nothing: f64, model: ResponseModel) -> Mat<f64> {
+        let data = golden::data();
+        let released = Mat::zeros(3, model.outputs());
+        let prior = Prior::new(data.features.as_ref(), model, None);
+        let mean = Mat::from_fn(mean.len(), 1, |row, _| mean[row]);
+        let covariance = Mat::<f64>::identity(mean.nrows(), mean.nrows()) * faer::Scale(variance);
+        let part = NormalPart { share: 1.0, mean: &mean, covariance: Cow::Owned(covariance) };
+        let middle = Mat::zeros(mean.nrows(), 1);
+        nearest_weights(&middle, &[part], nothing, &data.statistic(&released), model, &prior).expect("finite")
+    }
+
+    const THREE_CLASSES: ResponseModel = ResponseModel::Multinomial { classes: 3 };
+
+    #[test]
+    fn weights_that_are_known_are_found_again() {
+        let two = [0.4, -2.0, 1.0];
+        let three = [0.4, -2.0, 1.0, -0.3, 0.5, 1.5];
+        let found = weights(&two, 1e-10, 0.0, ResponseModel::Logistic);
+        golden::assert_close(found.as_ref(), &two, 1e-4);
+        let found = weights(&three, 1e-10, 0.0, THREE_CLASSES);
+        golden::assert_close(found.as_ref(), &three, 1e-4);
+    }
+
+    #[test]
+    fn effects_go_where_they_are_believed_to_be_nothing() {
+        for (mean, model) in
+            [(vec![0.4, -2.0, 1.0], ResponseModel::Logistic), (vec![0.4, -2.0, 1.0, -0.3, 0.5, 1.5], THREE_CLASSES)]
+        {
+            let found = weights(&mean, 1e-10, 1.0, model);
+            for column in 0..mean.len() {
+                assert!(column % 3 == 0 || found[(column, 0)].abs() < 1e-4, "{column}: {}", found[(column, 0)]);
+            }
+        }
+    }
+
+    /// By MacKay's approximation a score of mean m and variance v is seen as `m / sqrt(1 + pi v / 8)`; all rows have one score here.
+    #[test]
+    fn effects_that_are_known_badly_are_drawn_in() {
+        let rows = Mat::<f64>::from_fn(8, 1, |_, _| 1.0);
+        let released = Mat::zeros(1, 1);
+        let statistic = Statistic {
+            features: rows.as_ref(),
+            rows: rows.as_ref(),
+            released: released.as_ref(),
+            noise: 1.0,
+            labels_per_row: 1.0,
+            square: None,
+        };
+        let prior = Prior::new(rows.as_ref(), ResponseModel::Logistic, None);
+        for (score, variance) in [(1.0, 0.5), (2.0, 4.0)] {
+            let mean = Mat::from_fn(1, 1, |_, _| score);
+            let covariance = Cow::Owned(Mat::from_fn(1, 1, |_, _| variance));
+            let part = NormalPart { share: 1.0, mean: &mean, covariance };
+            let found = nearest_weights(&mean, &[part], 0.0, &statistic, ResponseModel::Logistic, &prior);
+            let (found, expected) =
+                (found.expect("finite")[(0, 0)], score / (1.0 + std::f64::consts::PI * variance / 8.0f64).sqrt());
+            // The approximation is good to some per cent, and so are 128 pairs of draws.
+            assert!((found / expected - 1.0).abs() < 0.08, "{score} {variance}: {found} {expected}");
+        }
+    }
+}
