@@ -114,6 +114,12 @@ pub enum PlanError {
         /// Releases to pay for.
         releases: u32,
     },
+    /// The budget is above what a ledger can write down.
+    #[error("epsilon {epsilon:e} is more than a ledger can count; ask for less: hardly anybody is protected at 100")]
+    TooLarge {
+        /// The budget.
+        epsilon: f64,
+    },
     /// No linear term of any size makes up for the ridge that was asked for.
     #[error(
         "--l2 is too small for mu {mu:.4}: the smaller the ridge, the more one row can bend the loss, which noise cannot hide; ask for a larger --l2, or leave it out for one that fits the budget"
@@ -180,7 +186,7 @@ pub(crate) fn no_sensitivity(method: &'static str, shape: &QueryShape, relation:
 /// Plans one answer with discrete Laplace noise, `epsilon`-DP with delta 0 under the relation.
 ///
 /// # Errors
-/// [`PlanError`] when the query has no L1 sensitivity or epsilon is too small.
+/// [`PlanError`] when the query has no L1 sensitivity, or epsilon is too small or too large.
 pub(crate) fn plan_pure_release(
     method: &'static str,
     purpose: &str,
@@ -196,7 +202,11 @@ pub(crate) fn plan_pure_release(
         releases: 1,
     })?;
     let noise = NoiseDistribution::DiscreteLaplace;
-    Ok(PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: 1 })
+    let planned = PlannedRelease { purpose: purpose.to_owned(), shape, noise_scale, noise, times: 1 };
+    match planned.price_up(relation) {
+        Some(_) => Ok(planned),
+        None => Err(PlanError::TooLarge { epsilon: epsilon.get() }),
+    }
 }
 
 impl Plan {

@@ -416,10 +416,10 @@ fn truncated_files_are_refused() {
         }
     }
     assert_snapshot!(messages, @r"
-    gzip: error: table.csv is cut short: its gzip data stop before their end; copy or download it again
-    xz: error: table.csv is cut short: its xz data stop before their end; copy or download it again
-    zstd: error: table.csv is cut short: its zstd data stop before their end; copy or download it again
-    Parquet: error: table.csv is cut short: its Parquet data stop before their end; copy or download it again
+    gzip: error: table.csv is cut short: its gzip data stop before their end, or something else follows them; copy or download it again
+    xz: error: table.csv is cut short: its xz data stop before their end, or something else follows them; copy or download it again
+    zstd: error: table.csv is cut short: its zstd data stop before their end, or something else follows them; copy or download it again
+    Parquet: error: table.csv is cut short: its Parquet data stop before their end, or something else follows them; copy or download it again
     ");
     assert!(folder.spent("l.ledger") <= 0.0);
 }

@@ -175,7 +175,7 @@ pub enum SourceError {
         declared: usize,
     },
     /// The file stops before its end.
-    #[error("{} is cut short: its {format} data stop before their end; copy or download it again", path.display())]
+    #[error("{} is cut short: its {format} data stop before their end, or something else follows them; copy or download it again", path.display())]
     Truncated {
         /// What was read.
         path: PathBuf,

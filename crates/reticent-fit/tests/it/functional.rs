@@ -102,3 +102,11 @@ fn what_has_no_bound_or_no_quadratic_is_refused() {
     let start = Asked { init: Some(&model), ..default().with("columns", "published") };
     assert!(matches!(start.prepare(&schema, &claim(schema.relation(), 1.0)).err(), Some(PlanError::Parameter(_))));
 }
+
+/// A ledger writes mu² in steps of a fixed size, and there is a largest.
+#[test]
+fn an_epsilon_that_no_ledger_can_count_is_refused() {
+    let schema = number_schema(ADD_REMOVE);
+    let prepared = default().prepare(&schema, &claim(schema.relation(), 1e9));
+    assert!(matches!(prepared.err(), Some(PlanError::TooLarge { .. })));
+}
