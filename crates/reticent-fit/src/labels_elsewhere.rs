@@ -67,7 +67,7 @@ pub enum ElsewhereError {
 /// [`ElsewhereError`].
 pub fn weights(
     schema: &Schema,
-    features: &PublicFeatures,
+    features: PublicFeatures,
     claim: &PrivacyClaim,
     options: &Options,
 ) -> Result<PublicMatrix, ElsewhereError> {
@@ -75,7 +75,7 @@ pub fn weights(
     walr::check_size(schema, &settings)?;
     let columns = Coding::of(schema).columns().len() as u32;
     let model = walr::response_model(schema);
-    let (features, _) = walr::read_features(features.clone(), &plain(schema), model, &settings);
+    let (features, _) = walr::read_features(features, &plain(schema), model, &settings);
     let map = walr::product_map(model, columns);
     let shape = QueryShape::of_schema(map, schema).map_err(PlanError::from)?;
     let sensitivity =
@@ -94,7 +94,7 @@ pub fn weights(
 /// [`ElsewhereError`].
 pub fn fit(
     schema: &Schema,
-    features: &PublicFeatures,
+    features: PublicFeatures,
     list: &WeightList,
     release: &LabelRelease,
     init: Option<&Model>,
@@ -104,7 +104,7 @@ pub fn fit(
     let sums = release.values_for(list)?;
     check_target(schema, release)?;
     let model = walr::response_model(schema);
-    let (features, encoding) = walr::read_features(features.clone(), &plain(schema), model, &settings);
+    let (features, encoding) = walr::read_features(features, &plain(schema), model, &settings);
     let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
     let unit = walr::label_unit(model).powi(2);
     let square = release.square()?.map(|(value, noise)| Noisy { value: value / unit, noise: noise / unit });

@@ -46,6 +46,6 @@ fn fit(release: &LabelRelease, list: &WeightList, schema: &Schema, table: &Path)
     let source = TableSource::open_with_ids(table, schema, Need::Features, "id").expect("a table");
     let rows = IdentifiedRows::read(source, schema, Columns::UnitScaled, &mut |_| {}).expect("a whole table");
     let features = rows.in_order_of(list).expect("the list's ids are in the table");
-    let Ok(model) = labels_elsewhere::fit(schema, &features, list, release, None, &Options::default()) else { return };
+    let Ok(model) = labels_elsewhere::fit(schema, features, list, release, None, &Options::default()) else { return };
     used_model::is_used(&model);
 }

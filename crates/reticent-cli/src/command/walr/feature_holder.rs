@@ -27,8 +27,8 @@ pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
     let schema = read_schema(&arguments.schema)?;
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
     let claim = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
-    let matrix = labels_elsewhere::weights(&schema, &rows.features, &claim, &Options::default())?;
     let origin = IdentifiedRows::fingerprint(&schema, &rows.features);
+    let matrix = labels_elsewhere::weights(&schema, rows.features, &claim, &Options::default())?;
     let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
     write_weights(out, &arguments.out, &list, ["weights of a regression", &origin], arguments.json)
 }
@@ -55,7 +55,7 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
     let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
     check_origin(&arguments.weights, &IdentifiedRows::fingerprint(&schema, &features))?;
-    let model = labels_elsewhere::fit(&schema, &features, &list, &release, init.as_ref(), &Options::default())?;
+    let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &Options::default())?;
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
     if arguments.json {
