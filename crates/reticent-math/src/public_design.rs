@@ -330,13 +330,19 @@ fn sample(features: MatRef<'_, f64>) -> Result<Mat<f64>, DesignError> {
     if rows == 0 || features.ncols() == 0 {
         return Err(DesignError::Empty);
     }
-    let taken = rows.min(ROWS_FITTED);
-    // Wide enough for rows beyond 2^32: the product stays below 2^64 for any table in memory.
-    let sample = Mat::from_fn(taken, features.ncols(), |row, column| features[(row * rows / taken, column)]);
+    let sample = evenly_spaced(features, ROWS_FITTED);
     if (0..sample.ncols()).any(|column| !sample.col(column).iter().all(|value| value.is_finite())) {
         return Err(DesignError::NotFinite);
     }
     Ok(sample)
+}
+
+/// All rows, or of more than `most` so many.
+pub(crate) fn evenly_spaced(features: MatRef<'_, f64>, most: usize) -> Mat<f64> {
+    let rows = features.nrows();
+    let taken = rows.min(most);
+    // Wide enough for rows beyond 2^32: the product stays below 2^64 for any table in memory.
+    Mat::from_fn(taken, features.ncols(), |row, column| features[(row * rows / taken, column)])
 }
 
 /// Largest L2 norm of a row.

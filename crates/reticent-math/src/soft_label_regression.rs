@@ -188,7 +188,7 @@ impl Scores {
 }
 
 /// `log sum e^z`; of one score beside a score of 0.
-fn log_total(scores: &[f64]) -> f64 {
+pub(crate) fn log_total(scores: &[f64]) -> f64 {
     let reference = if scores.len() == 1 { 0.0 } else { f64::NEG_INFINITY };
     let largest = scores.iter().copied().fold(reference, f64::max);
     let beside = if scores.len() == 1 { (-largest).exp() } else { 0.0 };

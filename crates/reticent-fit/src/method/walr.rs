@@ -377,7 +377,7 @@ fn numeric(error: impl std::fmt::Display) -> FitError {
 
 /// Parameters that fit the schema.
 struct Checked {
-    encoding: Arc<Encoding>,
+    encoding: Encoding,
     model: ResponseModel,
     settings: Settings,
     start: Option<Vec<f64>>,
@@ -415,7 +415,7 @@ impl Checked {
             start: request.init.map(|model| start_weights(model, request.schema, &encoding)).transpose()?,
             model: response_model(request.schema),
             settings,
-            encoding: Arc::new(encoding),
+            encoding,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Sums over matrices, and arrangements of them, that the fit is written in.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 
 use faer::{Mat, MatRef};
 
@@ -39,8 +39,11 @@ pub(super) struct NormalPart<'a> {
 }
 
 /// Second moments of a posterior of these parts about a point.
-pub(super) fn second_moments(point: &Mat<f64>, parts: &[NormalPart<'_>]) -> Mat<f64> {
-    parts.iter().fold(Mat::zeros(point.nrows(), point.nrows()), |sum, part| {
+///
+/// Of parts that are made as they are asked for, one covariance at a time is in memory.
+pub(super) fn second_moments<'a>(point: &Mat<f64>, parts: impl IntoIterator<Item: Borrow<NormalPart<'a>>>) -> Mat<f64> {
+    parts.into_iter().fold(Mat::zeros(point.nrows(), point.nrows()), |sum, part| {
+        let part = part.borrow();
         let apart = part.mean - point;
         sum + (&*part.covariance + &apart * apart.transpose()) * faer::Scale(part.share)
     })

@@ -3,7 +3,7 @@
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, Side};
 
-use super::algebra::{dot, log_determinant, second_moments, stack};
+use super::algebra::{NormalPart, dot, log_determinant, second_moments, stack};
 use super::information::Information;
 use super::linearised::{Linearised, residual};
 use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
@@ -41,7 +41,8 @@ fn estimate(
     modes: &Mixture,
 ) -> Result<Estimate, MapError> {
     let slices = Slices::of(statistic, model, prior, modes)?;
-    let parts = slices.as_ref().map_or_else(|| modes.parts(), |slices| slices.parts());
+    let parts: Vec<NormalPart<'_>> =
+        slices.as_ref().map_or_else(|| modes.parts().collect(), |slices| slices.parts().collect());
     let weights = if prior.centre.norm_max() > 0.0 {
         modes.cautious_mean()
     } else {

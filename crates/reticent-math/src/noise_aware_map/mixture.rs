@@ -114,18 +114,16 @@ impl Mixture {
     /// Mean and covariance of the mixture.
     pub(super) fn estimate(&self, model: ResponseModel, prior: &Prior) -> Estimate {
         let mean = self.cautious_mean();
-        self.estimate_with(&mean, &second_moments(&mean, &self.parts()), model, prior)
+        self.estimate_with(&mean, &second_moments(&mean, self.parts()), model, prior)
     }
 
     /// The posterior under each choice.
-    pub(super) fn parts(&self) -> Vec<NormalPart<'_>> {
-        self.weighted()
-            .map(|(share, component)| NormalPart {
-                share,
-                mean: &component.mean,
-                covariance: Cow::Owned(component.covariance()),
-            })
-            .collect()
+    pub(super) fn parts(&self) -> impl Iterator<Item = NormalPart<'_>> {
+        self.weighted().map(|(share, component)| NormalPart {
+            share,
+            mean: &component.mean,
+            covariance: Cow::Owned(component.covariance()),
+        })
     }
 
     /// The estimate of this mean and covariance.

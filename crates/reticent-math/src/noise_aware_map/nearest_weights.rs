@@ -9,13 +9,15 @@
 //! Directions in which scores are known keep their weights, and the others are drawn in. A posterior that is narrow across the scores and wide along
 //! their scale, of classes that can be told apart, keeps large scores: only its small ones are never far from a half.
 
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, Side};
 
 use super::algebra::{NormalPart, repeat, stack};
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
 use crate::fixed_sequence::FixedSequence;
 use crate::lbfgs::{self, Stop};
+use crate::public_design::evenly_spaced;
+use crate::soft_label_regression::log_total;
 
 /// Rows that are predicted; of a longer table, evenly spaced ones.
 const ROWS_MAX: usize = 10_000;
@@ -38,7 +40,7 @@ pub(super) fn nearest_weights(
     model: ResponseModel,
     prior: &Prior,
 ) -> Result<Mat<f64>, MapError> {
-    let rows = evenly_spaced(statistic.features);
+    let rows = evenly_spaced(statistic.features, ROWS_MAX);
     let probabilities = mean_probabilities(&rows, parts, model, prior)?;
     let count = rows.nrows() as f64;
     let rates: Vec<f64> = (0..model.outputs()).map(|output| probabilities.col(output).sum() / count).collect();
@@ -71,11 +73,6 @@ pub(super) fn nearest_weights(
     };
     let place = lbfgs::minimise(vec![0.0; middle.nrows()], objective, STOP).map_err(|_| MapError::Scale)?;
     Ok(parameters_at(&place))
-}
-
-fn evenly_spaced(features: MatRef<'_, f64>) -> Mat<f64> {
-    let (rows, taken) = (features.nrows(), features.nrows().min(ROWS_MAX));
-    Mat::from_fn(taken, features.ncols(), |row, column| features[(row * rows / taken, column)])
 }
 
 /// `P`, rows × outputs, over fixed draws from the posterior.
@@ -124,15 +121,12 @@ fn root(covariance: &Mat<f64>) -> Result<Mat<f64>, MapError> {
 
 /// Turns the scores of a row into its probabilities less the target's, and returns its loss. One score stands against a score of zero.
 fn to_residuals(scores: &mut Mat<f64>, target: &Mat<f64>, row: usize) -> f64 {
-    let outputs = scores.ncols();
-    let other = (outputs == 1).then_some(0.0);
-    let of_row = || (0..outputs).map(|output| scores[(row, output)]).chain(other);
-    let largest = of_row().fold(f64::NEG_INFINITY, f64::max);
-    let log_total = largest + of_row().map(|score| (score - largest).exp()).sum::<f64>().ln();
+    let of_row: Vec<f64> = scores.row(row).iter().copied().collect();
+    let log_total = log_total(&of_row);
     let mut loss = log_total;
-    for output in 0..outputs {
-        loss -= target[(row, output)] * scores[(row, output)];
-        scores[(row, output)] = (scores[(row, output)] - log_total).exp() - target[(row, output)];
+    for (output, score) in of_row.into_iter().enumerate() {
+        loss -= target[(row, output)] * score;
+        scores[(row, output)] = (score - log_total).exp() - target[(row, output)];
     }
     loss
 }

@@ -86,12 +86,12 @@ impl Slices {
     }
 
     /// What the posterior is in each slice.
-    pub(super) fn parts(&self) -> Vec<NormalPart<'_>> {
-        self.0
-            .iter()
-            .zip(self.shares())
-            .map(|(slice, share)| NormalPart { share, mean: &slice.mean, covariance: Cow::Borrowed(&slice.covariance) })
-            .collect()
+    pub(super) fn parts(&self) -> impl Iterator<Item = NormalPart<'_>> {
+        self.0.iter().zip(self.shares()).map(|(slice, share)| NormalPart {
+            share,
+            mean: &slice.mean,
+            covariance: Cow::Borrowed(&slice.covariance),
+        })
     }
 
     /// The posterior's share of each slice, by the trapezium rule.
@@ -133,11 +133,12 @@ impl Line<'_> {
             direction += &part.direction * faer::Scale(share(part));
             variance += share(part) * part.variance;
         }
-        let normal: Vec<NormalPart<'_>> = parts
-            .iter()
-            .map(|part| NormalPart { share: share(part), mean: &part.mean, covariance: Cow::Owned(part.covariance()) })
-            .collect();
-        let covariance = second_moments(&mean, &normal);
+        let normal = parts.iter().map(|part| NormalPart {
+            share: share(part),
+            mean: &part.mean,
+            covariance: Cow::Owned(part.covariance()),
+        });
+        let covariance = second_moments(&mean, normal);
         Ok(Slice { scale, log_density, mean, covariance, direction, deviation: variance.sqrt() })
     }
 }
