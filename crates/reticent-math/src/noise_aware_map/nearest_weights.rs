@@ -107,16 +107,20 @@ fn mean_probabilities(
     Ok(sum * faer::Scale(1.0 / total))
 }
 
-/// `L` with `L L^T` next to a covariance, which may have a variance of zero along a direction.
+/// `R` with `R R^T` next to a covariance. One that is the difference of larger matrices may have correlations a little beyond one: where rounding
+/// has left less than nothing, there is nothing.
 fn root(covariance: &Mat<f64>) -> Result<Mat<f64>, MapError> {
-    for share in [1e-9, 1e-6] {
-        let mut widened = covariance.clone();
-        (0..widened.nrows()).for_each(|place| widened[(place, place)] *= 1.0 + share);
-        if let Ok(factor) = widened.llt(Side::Lower) {
-            return Ok(factor.L().to_owned());
-        }
-    }
-    Err(MapError::Scale)
+    let deviations: Vec<f64> =
+        covariance.diagonal().column_vector().iter().map(|variance| variance.max(0.0).sqrt()).collect();
+    let inverse = |place: usize| if deviations[place] > 0.0 { 1.0 / deviations[place] } else { 0.0 };
+    let correlations = Mat::from_fn(covariance.nrows(), covariance.ncols(), |row, column| {
+        covariance[(row, column)] * inverse(row) * inverse(column)
+    });
+    let eigen = correlations.self_adjoint_eigen(Side::Lower).map_err(|_| MapError::Scale)?;
+    let values = eigen.S().column_vector();
+    Ok(Mat::from_fn(covariance.nrows(), covariance.ncols(), |row, column| {
+        deviations[row] * eigen.U()[(row, column)] * values[column].max(0.0).sqrt()
+    }))
 }
 
 /// Turns the scores of a row into its probabilities less the target's, and returns its loss. One score stands against a score of zero.
@@ -170,6 +174,28 @@ mod tests {
             let found = weights(&mean, 1e-10, 1.0, model);
             for column in 0..mean.len() {
                 assert!(column % 3 == 0 || found[(column, 0)].abs() < 1e-4, "{column}: {}", found[(column, 0)]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_covariance_that_rounding_took_beyond_one_has_a_root() {
+        for covariance in [
+            [[5.6, 1.1, 0.0], [1.1, 0.4, 0.0], [0.0, 0.0, 2.0]],
+            [
+                [8.979019125676373, -0.0004601831467931618, 0.0],
+                [-0.0004601831467082435, 2.3584438054029216e-8, 0.0],
+                [0.0; 3],
+            ],
+            [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, -1e-18]],
+        ] {
+            let covariance = Mat::from_fn(3, 3, |row, column| covariance[row][column]);
+            let root = root(&covariance).expect("finite");
+            let again = &root * root.transpose();
+            for (row, column) in (0..9).map(|place| (place / 3, place % 3)) {
+                let scale = (covariance[(row, row)] * covariance[(column, column)]).abs().sqrt();
+                let error = again[(row, column)] - covariance[(row, column)];
+                assert!(error.abs() <= 1e-5 * scale + 1e-15, "{row} {column}: {error}");
             }
         }
     }
