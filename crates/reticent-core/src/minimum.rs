@@ -216,23 +216,47 @@ impl Minimum {
 
     /// The smallest scale of the linear term whose price is within a budget, to a part in 10,000, rounded up; `None` when
     /// there is none.
+    ///
+    /// A price takes a while for three classes or more, so the search is by secants between a scale that is enough and one that is not (the
+    /// Illinois rule: Dowell, Jarratt 1971), on logarithms.
     #[must_use]
     pub fn smallest_perturbation(self, adjacency: Adjacency, unit_rows: u32, budget: MuSquared) -> Option<Self> {
         let of = |log_scale: f64| Self { perturbation: (log_scale.exp2() as u64).max(1), ..self };
-        let fits = |log_scale: f64| {
-            of(log_scale).perturbation_price_up(adjacency, unit_rows).is_some_and(|price| price <= budget)
+        // Above 0 where the price is over the budget, infinite where there is none.
+        let excess = |log_scale: f64| match of(log_scale).perturbation_price_up(adjacency, unit_rows) {
+            Some(price) if price <= budget => {
+                (price.steps().max(1) as f64 / budget.steps() as f64).log2().min(-f64::MIN_POSITIVE)
+            }
+            Some(price) => (price.steps() as f64 / budget.steps() as f64).log2().max(f64::MIN_POSITIVE),
+            None => f64::INFINITY,
         };
         let (mut low, mut high) = (f64::from(PERTURBATION_BITS) - 6.0, 60.0);
-        if !fits(high) {
+        let (mut above, mut below) = (f64::INFINITY, excess(high));
+        if below > 0.0 {
             return None;
         }
-        while high - low > 1e-4 {
-            let middle = 0.5 * (low + high);
-            if fits(middle) { high = middle } else { low = middle }
+        let mut was_enough = None;
+        while high - low > PERTURBATION_PRECISION {
+            let share = if above.is_finite() { above / (above - below) } else { 0.5 };
+            let beside = 0.4 * PERTURBATION_PRECISION;
+            let at = (low + share * (high - low)).clamp(low + beside, high - beside);
+            let found = excess(at);
+            let is_enough = found < 0.0;
+            let again = was_enough.replace(is_enough) == Some(is_enough);
+            if is_enough {
+                (high, below) = (at, found);
+                above *= if again { 0.5 } else { 1.0 };
+            } else {
+                (low, above) = (at, found);
+                below *= if again { 0.5 } else { 1.0 };
+            }
         }
         Some(of(high))
     }
 }
+
+/// How near to each other, as logarithms to the base 2, a scale that is enough and one that is not are brought.
+const PERTURBATION_PRECISION: f64 = 1e-4;
 
 /// A question for a minimum with its public values.
 #[derive(Clone, Debug)]
@@ -501,12 +525,17 @@ mod tests {
         let kept = Minimum { unusable: UnusableLabel::FirstClass, ..minimum };
         assert!(close(price(kept, Adjacency::Label, 3), 0.3));
         assert_eq!(price(minimum, Adjacency::Party, 1), None);
-        for classes in [2, 5] {
+        for classes in [2, 3, 5] {
             let budget = MuSquared::budget_down(Mu::new(0.2).expect("above zero"));
             let free = Minimum { classes, ..logistic(0) };
             let fitted = free.smallest_perturbation(Adjacency::Replace, 1, budget).expect("in range");
             let spent = fitted.perturbation_price_up(Adjacency::Replace, 1).expect("finite");
             assert!(spent <= budget && spent.mu_up() > 0.2 * 0.99, "{}", spent.mu_up());
+            let less = Minimum { perturbation: (fitted.perturbation as f64 * 0.9999) as u64, ..fitted };
+            assert!(
+                less.perturbation_price_up(Adjacency::Replace, 1).is_none_or(|price| price > budget),
+                "a smaller scale would do"
+            );
         }
     }
 

@@ -14,6 +14,8 @@
 //! The ledger counts in GDP, so the price is a `mu'` whose profile lies above this bound at every epsilon:
 //! `equivalent_mu_up`.
 
+use std::sync::OnceLock;
+
 use super::gdp::{delta_up as gaussian_delta_up, log_delta_up};
 use super::normal::log_normal_cdf;
 use crate::units::Mu;
@@ -26,8 +28,9 @@ pub struct ObjectiveProfile {
     shift: Mu,
     /// Logarithm of the largest ratio of determinants, rounded up.
     log_determinant: f64,
-    /// `(e^e, D_K(r, e))` at growing `e` for three classes or more; convex in `e^e`, so chords are upper bounds.
-    knots: Vec<(f64, f64)>,
+    /// `(e^e, D_K(r, e))` at growing `e` for three classes or more; convex in `e^e`, so chords are upper bounds. A price of labels alone
+    /// needs none of them, and they are most of the work.
+    knots: OnceLock<Vec<(f64, f64)>>,
 }
 
 impl ObjectiveProfile {
@@ -50,8 +53,7 @@ impl ObjectiveProfile {
         };
         let length = if classes == 2 { 1.0 } else { std::f64::consts::SQRT_2 };
         let shift = Mu::new(length / noise * (1.0 + SLACK)).ok().filter(|shift| shift.get() <= SHIFT_MAX)?;
-        let knots = if classes == 2 { Vec::new() } else { knots(classes, shift.get()) };
-        log_determinant.is_finite().then_some(Self { classes, shift, log_determinant, knots })
+        log_determinant.is_finite().then_some(Self { classes, shift, log_determinant, knots: OnceLock::new() })
     }
 
     /// Length of the longest shift over the noise: the `mu` of changing labels alone, which costs no determinant.
@@ -80,11 +82,12 @@ impl ObjectiveProfile {
         // The union over the K - 1 vertices; near-exact far out, where the chord is not.
         let union = f64::from(self.classes - 1) * gaussian_delta_up(self.shift, e) * (1.0 + SLACK);
         let at = e.exp();
-        let after = self.knots.partition_point(|(knot, _)| *knot <= at);
-        if after == 0 || after == self.knots.len() {
+        let knots = self.knots.get_or_init(|| knots(self.classes, self.shift.get()));
+        let after = knots.partition_point(|(knot, _)| *knot <= at);
+        if after == 0 || after == knots.len() {
             return union;
         }
-        let ((left, high), (right, low)) = (self.knots[after - 1], self.knots[after]);
+        let ((left, high), (right, low)) = (knots[after - 1], knots[after]);
         let chord = high + (low - high) * ((at - left) / (right - left));
         union.min(chord * (1.0 + 1e-10))
     }
@@ -264,7 +267,12 @@ mod tests {
     fn with_a_plateau(e: f64) -> ObjectiveProfile {
         let shift = Mu::new(1.0).expect("legal");
         let height = 2.0 * gaussian_delta_up(shift, e);
-        ObjectiveProfile { classes: 3, shift, log_determinant: 0.05, knots: vec![(1.0, height), (e.exp(), height)] }
+        ObjectiveProfile {
+            classes: 3,
+            shift,
+            log_determinant: 0.05,
+            knots: vec![(1.0, height), (e.exp(), height)].into(),
+        }
     }
 
     #[test]
@@ -321,7 +329,7 @@ mod tests {
     fn bounds_have_their_slack() {
         let two = profile(2, 5.0, 10.0);
         for (factor, classes) in [(2.0, 3), (4.0, 5)] {
-            let union = ObjectiveProfile { classes, knots: Vec::new(), ..two.clone() };
+            let union = ObjectiveProfile { classes, knots: Vec::new().into(), ..two.clone() };
             for e in [0.0, 0.01, 0.5] {
                 let plain = factor * gaussian_delta_up(two.shift, e);
                 let found = union.unshifted_up(e);
@@ -338,7 +346,7 @@ mod tests {
         }
         assert!(two.log_delta_up(0.1 + two.log_determinant) > log_delta_up(two.shift, 0.1 - 1e-15));
         let shift = Mu::new(1.0).expect("legal");
-        let chord = ObjectiveProfile { classes: 3, shift, knots: vec![(1.0, 0.02), (2.0, 0.01)], ..two };
+        let chord = ObjectiveProfile { classes: 3, shift, knots: vec![(1.0, 0.02), (2.0, 0.01)].into(), ..two };
         let (found, plain) = (chord.unshifted_up(1.5f64.ln()), 0.015);
         assert!(found > plain * (1.0 + 1e-11) && found < plain * (1.0 + 1e-9), "{found}");
         let log = chord.log_delta_up(1.5f64.ln() + chord.log_determinant);
