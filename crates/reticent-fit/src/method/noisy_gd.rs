@@ -27,6 +27,7 @@ mod number_calibration;
 mod optimism;
 mod saturation;
 mod signal_check;
+mod stein_factor;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
