@@ -27,7 +27,6 @@ mod number_calibration;
 mod optimism;
 mod saturation;
 mod signal_check;
-mod stein_factor;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -108,36 +108,6 @@ impl Flow {
         }
         descent.mean().split_off(1)
     }
-
-    /// Standard deviation of the mean of the last points, where every gradient has noise of 1 in each coordinate and there is one row, along
-    /// directions with these curvatures.
-    ///
-    /// What a gradient adds to a point depends on how many passes lie between: so the descent that one impulse makes says it of all.
-    pub(super) fn noise(self, curvatures: &[f64]) -> Vec<f64> {
-        let columns = curvatures.len() + 1;
-        let mut descent = HeavyBall::from(vec![0.0; columns], columns, self.stride, 1.0, self.ridge, self.passes);
-        // Sums of the points after the impulse, pass after pass.
-        let mut sums = vec![vec![0.0; curvatures.len()]];
-        for pass in 0..self.passes {
-            let impulse = if pass == 0 { 1.0 } else { 0.0 };
-            let along = curvatures.iter().zip(&descent.weights[1..]);
-            let gradient: Vec<f64> =
-                [0.0].into_iter().chain(along.map(|(curvature, at)| curvature * at + impulse)).collect();
-            descent.follow(&gradient);
-            let last = sums.last().expect("the first is there");
-            sums.push(last.iter().zip(&descent.weights[1..]).map(|(sum, at)| sum + at).collect());
-        }
-        let averaged = averaged_passes(self.passes) as usize;
-        let mut squares = vec![0.0; curvatures.len()];
-        // After an impulse in a pass that so many follow, the mean is over the last points, or over those that there are.
-        for follow in 0..self.passes as usize {
-            let (until, from) = (&sums[follow + 1], &sums[(follow + 1).saturating_sub(averaged)]);
-            for ((square, until), from) in squares.iter_mut().zip(until).zip(from) {
-                *square += ((until - from) / averaged as f64).powi(2);
-            }
-        }
-        squares.into_iter().map(f64::sqrt).collect()
-    }
 }
 
 /// The last of so many passes, whose points the result is the mean of.
@@ -340,31 +310,6 @@ mod tests {
         let flow = Flow { stride: Stride { step: 1e-4, momentum: 0.9 }, passes: 1000, ridge: 0.0 };
         let found = flow.response(&[0.05])[0];
         assert!((0.8..0.9).contains(&(found / (0.05 * flow.time()))), "{found}");
-    }
-
-    /// Noise of one pass alone, for every pass: their squares add up.
-    #[test]
-    fn noise_of_the_mean_is_that_of_all_passes() {
-        for (passes, ridge) in [(1, 0.0), (7, 0.5), (60, 0.0)] {
-            let flow = Flow { stride: Stride { step: 0.3, momentum: 0.9 }, passes, ridge };
-            let curvatures = [0.0, 0.2, 3.0];
-            let mean_of = |noisy: u32| {
-                let mut descent = HeavyBall::from(vec![0.0; 4], 4, flow.stride, 1.0, ridge, passes);
-                for pass in 0..passes {
-                    let noise = if pass == noisy { 1.0 } else { 0.0 };
-                    let weights = descent.weights.clone();
-                    let gradient =
-                        [0.0].into_iter().chain((0..3).map(|place| curvatures[place] * weights[place + 1] + noise));
-                    descent.follow(&gradient.collect::<Vec<f64>>());
-                }
-                descent.mean()
-            };
-            let means: Vec<Vec<f64>> = (0..passes).map(mean_of).collect();
-            for (place, found) in flow.noise(&curvatures).into_iter().enumerate() {
-                let expected = means.iter().map(|mean| mean[place + 1].powi(2)).sum::<f64>().sqrt();
-                assert!((found / expected - 1.0).abs() < 1e-9, "{passes} {place}: {found} {expected}");
-            }
-        }
     }
 
     #[test]

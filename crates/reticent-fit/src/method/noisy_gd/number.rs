@@ -4,7 +4,7 @@
 //!   G = sum_i clamp((theta·x_i - y_i) / c, -1, 1) x_i / ||x_i|| + noise         one pass; a row moves the sum by at most 1
 //!   c = 4/5 deviation of the target · max(1, sqrt(n mu / 500))                  from its released bins
 //!   intercept: of the descent and of the released mean of the target, by how well each is known; columns are centred
-//!   result: what the columns change beyond noise of that length, times the factor that a last release of residuals calls for
+//!   result: what the columns change, times the factor that a last release of residuals calls for
 //! ```
 //! A residual that is clipped at less than the target varies by needs noise for that much only, where a matrix of products needs it for the
 //! longest row times the whole target. With a larger budget `c` grows toward least squares, so that a skewed target is met at its mean.
@@ -23,7 +23,7 @@ use reticent_math::gram_regression::TargetMean;
 
 use super::column_order::ColumnOrder;
 use super::heavy_ball::{Flow, HeavyBall, Stride, descent_time_of_number};
-use super::number_calibration::{FACTORS, NumberChange, curvature, likely_factor};
+use super::number_calibration::{FACTORS, NumberChange, likely_factor};
 use super::{NAME, PARTS, Settings, gradient_step, of_gradients};
 use crate::method::{FitRequest, start_weights};
 use crate::model::Model;
@@ -132,16 +132,11 @@ impl Fit {
             start[0] = weights[0];
         }
         let change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
-        let mut change = NumberChange { start, change, scaled: &marginals.scaled };
+        let change = NumberChange { start, change, scaled: &marginals.scaled };
+        let steps = releases.sum(of_gradient + 1, &encoding, pass(&change.compared()))?;
         let clip = f64::from(pass(&[]).saturation());
         let flow = Flow { stride, passes: passes.get(), ridge: l2 / rows };
-        // What chance has of the rows on either side, it has of a part of the change as well.
         let chance = change.chance(clip, deviation, flow, rows);
-        // A filter takes noise away, and steps that follow it are longer: then it is not known how much there is.
-        if order.stretch() <= 1.0 {
-            change.keep_beyond_noise(curvature(clip, deviation), flow, rows, gradient_noise);
-        }
-        let steps = releases.sum(of_gradient + 1, &encoding, pass(&change.compared()))?;
         let factor =
             if change.is_flat() { 1.0 } else { likely_factor(&steps.values(), steps.noise_standard_deviation, chance) };
         let mut weights = change.scaled_by(factor);

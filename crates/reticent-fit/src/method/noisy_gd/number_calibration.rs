@@ -9,7 +9,6 @@
 use super::calibration::{SURPLUS_VARIANCE, Surplus, WHOLE_RISE};
 use super::heavy_ball::Flow;
 use super::optimism::degrees_of_freedom;
-use super::stein_factor::stein_factor;
 use reticent_math::normal_mean::over_normal;
 
 use crate::released_marginals::ScaledColumns;
@@ -47,12 +46,6 @@ impl NumberChange<'_> {
         let weight = if deviation > 0.0 { 1.0 / (WHOLE_RISE * deviation) } else { 0.0 };
         let of_rows = self.change.iter().map(|change| weight * change);
         of_rows.chain(FACTORS.iter().flat_map(|factor| self.scaled_by(*factor))).collect()
-    }
-
-    /// Keeps of what the columns change as much as is longer than the noise in it: see [`stein_factor`].
-    pub(super) fn keep_beyond_noise(&mut self, curvature: f64, flow: Flow, rows: f64, noise: f64) {
-        let factor = stein_factor(&self.change, self.scaled, curvature, flow, rows, noise);
-        self.change[1..].iter_mut().for_each(|change| *change *= factor);
     }
 
     /// Whether no column changes a score: there is no side then that residuals could lie on.
@@ -107,7 +100,7 @@ pub(super) fn by_chance(freedom: f64, clip: f64, residual: f64, intercept: f64) 
 }
 
 /// Curvature of Huber's loss with this clip, for normal residuals of standard deviation `residual`: `E[psi'] = E[psi r] / E[r²]`.
-pub(super) fn curvature(clip: f64, residual: f64) -> f64 {
+fn curvature(clip: f64, residual: f64) -> f64 {
     over_normal(|z| (residual * z / clip).min(1.0) * z) / residual
 }
 
