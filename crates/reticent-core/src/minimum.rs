@@ -222,13 +222,11 @@ impl Minimum {
     #[must_use]
     pub fn smallest_perturbation(self, adjacency: Adjacency, unit_rows: u32, budget: MuSquared) -> Option<Self> {
         let of = |log_scale: f64| Self { perturbation: (log_scale.exp2() as u64).max(1), ..self };
-        // Above 0 where the price is over the budget, infinite where there is none.
-        let excess = |log_scale: f64| match of(log_scale).perturbation_price_up(adjacency, unit_rows) {
-            Some(price) if price <= budget => {
-                (price.steps().max(1) as f64 / budget.steps() as f64).log2().min(-f64::MIN_POSITIVE)
-            }
-            Some(price) => (price.steps() as f64 / budget.steps() as f64).log2().max(f64::MIN_POSITIVE),
-            None => f64::INFINITY,
+        // Above 0 where the price is over the budget, infinite where there is none; below 0 and finite where it is within.
+        let excess = |log_scale: f64| {
+            let Some(price) = of(log_scale).perturbation_price_up(adjacency, unit_rows) else { return f64::INFINITY };
+            let ratio = (price.steps().max(1) as f64 / budget.steps() as f64).log2();
+            if price <= budget { ratio.min(-f64::MIN_POSITIVE) } else { ratio.max(f64::MIN_POSITIVE) }
         };
         let (mut low, mut high) = (f64::from(PERTURBATION_BITS) - 6.0, 60.0);
         let (mut above, mut below) = (f64::INFINITY, excess(high));

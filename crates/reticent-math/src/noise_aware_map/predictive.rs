@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     /// Rows that differ in nothing: the rate alone, `sin² x` with `x` uniform from 0 to a right angle under Jeffreys' prior. The labels' own
-    /// variance is less than a hundredth of the noise's here, but for the last.
+    /// variance is some hundredths of the noise's here, or less.
     #[test]
     fn a_rate_that_noise_hides_is_predicted_at_its_posterior_mean() {
         let features = Mat::<f64>::from_fn(100, 1, |_, _| 1.0);
