@@ -69,7 +69,9 @@ macro_rules! float_unit {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(formatter, "{}", self.0)
+                // As Rust decides it for debugging, but 1 and not 1.0: other numbers can have hundreds of digits.
+                let readable = 1e-5..1e16;
+                if readable.contains(&self.0.abs()) { write!(formatter, "{}", self.0) } else { write!(formatter, "{:e}", self.0) }
             }
         }
     };
@@ -395,6 +397,13 @@ mod tests {
         );
         assert!(serde_json::from_str::<Delta>("1.0").is_err(), "serde goes through the constructor");
         assert!(serde_json::from_str::<NoiseScale>("0").is_err());
+    }
+
+    #[test]
+    fn no_unit_is_shown_with_hundreds_of_digits() {
+        for shown in ["0.1", "1", "50", "0.00001", "1e-6", "2.5e-200", "1e20"] {
+            assert_eq!(shown.parse::<Epsilon>().expect("above 0").to_string(), shown);
+        }
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub const LABEL_RELEASE_VERSION: u32 = 2;
 /// One part of that many of a budget: the sender's machine may have rounded its `mu²` otherwise, by a part in 10^11.
 const CLAIM_SLACK: NonZeroU32 = NonZeroU32::new(1_000_000_000).expect("not zero");
 
+/// Standard deviations of noise that are as good as never passed: by the Gaussian with a chance of `e^-2000`, by Laplace's with `e^-90`.
+const NOISE_REACH: f64 = 64.0;
+
 /// A release file that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LabelReleaseError {
@@ -129,7 +132,38 @@ impl LabelRelease {
         if self.integers.len() != product.shape.coordinates() as usize {
             return Err(LabelReleaseError::Inconsistent("it does not have one number for each question"));
         }
-        self.integers.iter().map(|text| number_of(text)).collect()
+        let sums: Vec<f64> = self.integers.iter().map(|text| number_of(text)).collect::<Result<_, _>>()?;
+        self.check_within_reach(&sums, list)?;
+        Ok(sums)
+    }
+
+    /// Refuses numbers that no labels give, whatever the noise.
+    fn check_within_reach(&self, sums: &[f64], list: &WeightList) -> Result<(), LabelReleaseError> {
+        let Map::MatrixProduct { outputs, label_low, label_high, .. } = *self.planned.product.shape.map() else {
+            unreachable!("it was found to be one")
+        };
+        // One output a class adds `label_high` or nothing.
+        let low = if outputs > 1 { 0.0 } else { f64::from(label_low) };
+        let high = f64::from(label_high);
+        let columns = list.matrix().columns();
+        let mut range = vec![(0.0, 0.0); columns];
+        for row in list.matrix().values().chunks_exact(columns) {
+            for ((least, most), weight) in range.iter_mut().zip(row) {
+                let ends = [low * f64::from(*weight), high * f64::from(*weight)];
+                *least += ends[0].min(ends[1]);
+                *most += ends[0].max(ends[1]);
+            }
+        }
+        let noise = NOISE_REACH * self.noise_standard_deviation();
+        let is_reached = |(sum, (least, most)): (&f64, &(f64, f64))| (least - noise..=most + noise).contains(sum);
+        let mut squares = self.square()?.into_iter();
+        let squares_most = list.ids().len() as f64 * high.powi(2);
+        let square_is_reached =
+            squares.all(|(sum, noise)| (-NOISE_REACH * noise..=squares_most + NOISE_REACH * noise).contains(&sum));
+        if square_is_reached && sums.iter().zip(range.iter().cycle()).all(is_reached) {
+            return Ok(());
+        }
+        Err(LabelReleaseError::Inconsistent("one of its numbers is larger than labels and noise can make it"))
     }
 
     /// The part of their bounds in which labels were read: all of them for classes.

@@ -120,6 +120,13 @@ fn a_release_is_read_for_its_own_weights_alone() {
     assert!(matches!(with(&|release| release.integers.clear()), LabelReleaseError::Inconsistent(_)));
     assert!(matches!(with(&|release| release.integers.push("1".to_owned())), LabelReleaseError::Inconsistent(_)));
     assert!(matches!(with(&|release| release.integers[0].push('.')), LabelReleaseError::Inconsistent(_)));
+    // Labels 0 and 1 of weights 3 and 4 add up to 0 to 7, and noise of 7 adds what it adds.
+    let reached = |sum: i64| {
+        let released = LabelRelease { integers: vec![sum.to_string()], ..released.clone() };
+        released.values_for(&list).is_ok()
+    };
+    assert!(reached(-448) && reached(455));
+    assert!(!reached(-450) && !reached(457) && !reached(i64::MAX));
     let of_table = QueryShape::new(Map::ClassCount { classes: 2 }, released.planned.product.shape.unit().clone(), 100);
     let of_table = of_table.expect("small");
     assert!(matches!(
@@ -198,6 +205,11 @@ fn numbers_are_answered_with_noise_for_all_that_is_asked_of_them() {
     }
     let twice = LabelReleaseError::Inconsistent("its question was not answered once");
     assert_eq!(with(&|release| release.planned.of_numbers[1].times = 2), twice);
+    let beyond = LabelReleaseError::Inconsistent("one of its numbers is larger than labels and noise can make it");
+    for square in ["-1000000000000000", "1000000000000000"] {
+        let numbers = ReleasedNumbers { square: square.to_owned(), ..released.numbers.clone().expect("numbers") };
+        assert_eq!(with(&|release| release.numbers = Some(numbers.clone())), beyond);
+    }
     let fraction = Some(ReleasedNumbers { square: "1.5".to_owned(), ..released.numbers.clone().expect("numbers") });
     let fraction = LabelRelease { numbers: fraction, ..released.clone() };
     assert!(matches!(fraction.square(), Err(LabelReleaseError::Inconsistent(_))));

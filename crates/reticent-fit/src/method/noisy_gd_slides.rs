@@ -99,12 +99,19 @@ impl Method for NoisyGdSlides {
         let step = norm_bound / f64::from(GRADIENT_NORM_MAX);
         let noise = gradient.noise.standard_deviation(gradient.noise_scale) * step / units;
         let learning_rate = learning_rate.unwrap_or(1.0 / (norm_bound * norm_bound));
+        let score_noise = learning_rate * noise * f64::from(passes).sqrt() * norm_bound;
         let expect = |name, value, meaning: &str| Expectation { name, value, meaning: meaning.to_owned() };
         let expectations = vec![
             expect("norm bound of a row", norm_bound, "L2, over encoded columns with the intercept"),
             expect("clip of a record's gradient", clip, "L2; longer gradients get a smaller slope, which is a bias"),
             expect("learning rate", learning_rate, "length of a step in the mean gradient"),
             expect("noise of the mean gradient", noise, "standard deviation of a coordinate, one pass"),
+            expect(
+                "noise of a score at most",
+                score_noise,
+                "standard deviation that the noise of all passes adds to the score of the longest row, if nothing pulls it back: \
+                 beyond 2 or so probabilities are mostly noise",
+            ),
             expect(
                 "the same by the slides' formula",
                 slides_noise(clip, units, passes, request.claim),

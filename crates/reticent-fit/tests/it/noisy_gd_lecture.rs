@@ -6,18 +6,14 @@ use reticent_core::schema::Schema;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_fit::model::Model;
-use reticent_fit::plan::{Plan, PlanError};
+use reticent_fit::plan::PlanError;
 use reticent_fit::public_fit;
 use reticent_testkit::generate;
 
-use super::table::{Asked, accuracy, claim, engine, fit, schema};
+use super::table::{Asked, accuracy, claim, engine, expected, fit, schema};
 
 const NAME: &str = "noisy-gd-lecture";
 const REPLACE: &str = "unit = \"row\"\nadjacency = \"replace\"";
-
-fn expected(plan: &Plan, name: &str) -> f64 {
-    plan.expectations.iter().find(|one| one.name == name).expect("planned").value
-}
 
 /// Five numbers in [0, 10] and a class that depends on two of them.
 fn five_numbers(count: usize) -> Vec<([f64; 5], bool)> {

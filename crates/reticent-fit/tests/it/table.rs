@@ -107,3 +107,8 @@ pub(crate) fn accuracy(model: &Model, count: usize) -> f64 {
     let right = |row: &([f64; 2], u32, bool)| (score(model, row) > 0.0) == row.2;
     rows(count).iter().filter(|row| right(row)).count() as f64 / count as f64
 }
+
+/// What a plan says of something.
+pub(crate) fn expected(plan: &Plan, name: &str) -> f64 {
+    plan.expectations.iter().find(|one| one.name == name).expect("planned").value
+}
