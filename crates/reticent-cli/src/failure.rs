@@ -50,6 +50,14 @@ impl Failure {
         Self::InputOutput(format!("{}: {action}: {error}", path.display()))
     }
 
+    /// What to do where a file could not be written: the rest of the message.
+    pub(crate) fn with_remedy(self, remedy: &str) -> Self {
+        match self {
+            Self::InputOutput(message) => Self::InputOutput(format!("{message}; {remedy}")),
+            other @ (Self::Usage(_) | Self::Data(_) | Self::Refused(_) | Self::Defect(_)) => other,
+        }
+    }
+
     /// Prints the message and gives the exit code that `reticent --help` documents.
     pub(crate) fn report(self) -> ExitCode {
         // Nothing is left to be done when stderr is closed.

@@ -220,16 +220,23 @@ fn is_stdout(place: &Path) -> bool {
 }
 
 /// Refuses a name that promises a compressed file, which nobody writes here.
-pub(crate) fn refuse_compressed_name(place: &Path, contents: &str, endings: &str) -> Result<(), Failure> {
+pub(crate) fn refuse_other_format(place: &Path, contents: &str, endings: &[&str]) -> Result<(), Failure> {
     const COMPRESSED: [&str; 4] = ["gz", "xz", "zst", "zstd"];
-    let is_compressed = |extension: &std::ffi::OsStr| COMPRESSED.iter().any(|end| extension.eq_ignore_ascii_case(end));
-    if place.extension().is_some_and(is_compressed) {
-        return Err(Failure::Usage(format!(
-            "--out {}: {contents} are not compressed; choose a name that ends in {endings}",
-            place.display()
-        )));
-    }
-    Ok(())
+    let has_ending = |ends: &[&str]| {
+        place.extension().is_some_and(|extension| ends.iter().any(|end| extension.eq_ignore_ascii_case(end)))
+    };
+    let lacking = if has_ending(&COMPRESSED) {
+        "compressed"
+    } else if has_ending(&["parquet"]) && !endings.contains(&".parquet") {
+        "written as Parquet"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "--out {}: {contents} are not {lacking}; choose a name that ends in {}",
+        place.display(),
+        endings.join(" or ")
+    )))
 }
 
 /// Writes a result that was paid for to stdout, or to stderr when stdout does not take it.

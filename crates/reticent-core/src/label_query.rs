@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 pub use self::event_ids::EventIds;
 pub use self::release::{
     LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, LabelReleaseError, NOT_PROTECTED, ReleasedNumbers,
+    UnmatchedLabel,
 };
 pub use self::weight_list::{WeightList, WeightListError};
 use crate::adjacency::Relation;

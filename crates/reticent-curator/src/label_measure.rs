@@ -253,6 +253,7 @@ pub fn measure(
         label_set: ledger.id().to_owned(),
         entry,
         schema: fingerprint,
+        target_column: schema.target().column.clone(),
         target: schema.target().kind.clone(),
         unmatched,
         planned,

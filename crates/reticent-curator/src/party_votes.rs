@@ -44,6 +44,14 @@ pub enum VotesError {
         /// Where its file should be.
         path: PathBuf,
     },
+    /// A folder or a device in its place.
+    #[error("party {party}: {} is no ordinary file; votes are a CSV file", path.display())]
+    NoFile {
+        /// Party.
+        party: String,
+        /// Where its file should be.
+        path: PathBuf,
+    },
     /// A file of nobody on the list.
     #[error("{}: no party of the list has this file; a votes file is named after its party, with .csv", path.display())]
     Stranger {
@@ -98,8 +106,11 @@ impl PartyVotes {
         }
         let read = |party: &String| {
             let path = folder.join(format!("{party}.csv"));
-            if !path.is_file() {
+            if !path.exists() {
                 return Err(VotesError::Missing { party: party.clone(), path });
+            }
+            if !path.is_file() {
+                return Err(VotesError::NoFile { party: party.clone(), path });
             }
             ballot.read(party, &path)
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reticent_core::adjacency::Adjacency;
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, NormRule};
-use reticent_core::label_query::{LabelRelease, LabelReleaseError, NOT_PROTECTED, WeightList};
+use reticent_core::label_query::{LabelRelease, LabelReleaseError, NOT_PROTECTED, UnmatchedLabel, WeightList};
 use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::Request;
 use reticent_core::public_features::PublicFeatures;
@@ -23,7 +23,7 @@ use crate::certificate::{Certificate, LedgerReference};
 use crate::method::{start_weights, walr};
 use crate::model::Model;
 use crate::options::Options;
-use crate::plan::{Plan, PlanError, PrivacyClaim, no_sensitivity, public_of_schema};
+use crate::plan::{Plan, PlanError, PrivacyClaim, USABLE_LABELS_PUBLIC, no_sensitivity, public_of_schema};
 use crate::prepared_fit::{FitError, Fitted};
 
 /// Weights that cannot be made, or a release that no model can be made of.
@@ -117,7 +117,7 @@ pub fn fit(
     };
     let (weights, covariance) = walr::estimate(&features, &released, model, &settings, start.as_deref())?;
     let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance };
-    Ok(Model::from_weights(schema, &fitted, Some(certificate(schema, release, init))))
+    Ok(Model::from_weights(schema, &fitted, Some(certificate(schema, release, init)?)))
 }
 
 fn plain(schema: &Schema) -> Encoding {
@@ -131,8 +131,12 @@ fn settings(schema: &Schema, options: &Options) -> Result<walr::Settings, Elsewh
     }
 }
 
-/// Classes in the same order, or the same bounds; how each side spells a class is its own affair.
-fn check_target(schema: &Schema, release: &LabelRelease) -> Result<(), ElsewhereError> {
+/// Refuses a release about another target: what it counts is one class of several in their order, or a number within its bounds. How each
+/// side names the column and spells a class is its own affair.
+///
+/// # Errors
+/// [`ElsewhereError::Target`].
+pub fn check_target(schema: &Schema, release: &LabelRelease) -> Result<(), ElsewhereError> {
     let own = &schema.target().kind;
     let same = match (own, &release.target) {
         (TargetKind::Classes(own), TargetKind::Classes(other)) => {
@@ -161,10 +165,23 @@ fn described(target: &TargetKind) -> String {
 }
 
 /// The label holder's claim, with its ledger.
-fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) -> Certificate {
+fn certificate(
+    schema: &Schema,
+    release: &LabelRelease,
+    init: Option<&Model>,
+) -> Result<Certificate, LabelReleaseError> {
     let claim = PrivacyClaim::new(release.relation.clone(), release.epsilon, release.delta);
     let mut public = public_of_schema(schema);
+    // Which labels can be used is known to their holder alone.
+    public.retain(|line| line != USABLE_LABELS_PUBLIC);
     public.push(NOT_PROTECTED.to_owned());
+    if !release.target_column.is_empty() {
+        public.push(format!("the label holder's target column `{}`", release.target_column));
+    }
+    public.push(match release.unmatched_label()? {
+        UnmatchedLabel::Class(name) => format!("rows without a usable label count as class `{}`", name.escape_debug()),
+        UnmatchedLabel::Number(number) => format!("rows without a usable label count as {number}"),
+    });
     public.push(format!(
         "the label holder's ledger {}: all its releases together bound what is learnt",
         release.label_set
@@ -182,9 +199,6 @@ fn certificate(schema: &Schema, release: &LabelRelease, init: Option<&Model>) ->
         releases: releases.clone(),
     };
     let plan = Plan { method: walr::NAME, claim, releases, public, expectations: Vec::new(), reason: None };
-    Certificate::of(
-        &plan,
-        &request,
-        LedgerReference { id: release.label_set.clone(), entry: release.entry, seal: None },
-    )
+    let reference = LedgerReference { id: release.label_set.clone(), entry: release.entry, seal: None };
+    Ok(Certificate::of(&plan, &request, reference))
 }

@@ -96,7 +96,7 @@ const PENALTY: MethodOption = MethodOption {
 const NORM: MethodOption = MethodOption {
     name: "norm",
     value: "B",
-    help: "Bound on the norm of one party's model, for rows of norm at most 1 [default: 1/LAMBDA]",
+    help: "Bound on the norm of one party's model, for rows of norm at most 1 [default: 1/LAMBDA; of two classes no model is longer than sqrt(1.4/LAMBDA) or 1/(2 LAMBDA)]",
     choices: &[],
 };
 
@@ -129,6 +129,16 @@ fn penalty_steps(request: &PartyRequest<'_>) -> Result<u32, PlanError> {
     let allowed = |penalty: f64| (1e-5..=1e3).contains(&penalty);
     let penalty = request.fit.options.number("penalty", "between 0.00001 and 1000", allowed)?.unwrap_or(DEFAULT);
     Ok((penalty * f64::from(PARTY_STEPS)).round() as u32)
+}
+
+/// No weights of a minimum of the mean loss are longer: rows have norm at most 1, `penalty` is the ridge.
+/// ```text
+///   loss(w) + penalty/2 |w|² <= loss(0) = ln K;    penalty |w|² <= -grad(w)·w <= -grad(0)·w,  |grad(0)| <= sqrt(1 - 1/K),  1/2 of two classes
+/// ```
+fn longest_minimum(classes: u32, penalty: f64) -> f64 {
+    let classes_f64 = f64::from(classes);
+    let slope = if classes == 2 { 0.5 } else { (1.0 - 1.0 / classes_f64).sqrt() };
+    (2.0 * classes_f64.ln() / penalty).sqrt().min(slope / penalty)
 }
 
 /// What noise does to a model of so many weights, whose norm is at most `largest` whatever the votes, and what would make that less.

@@ -291,6 +291,10 @@ fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
     public
 }
 
+/// What one table with features and labels keeps from nobody where labels are protected.
+pub(crate) const USABLE_LABELS_PUBLIC: &str =
+    "all features, the number of rows and which rows have a usable label: NOT protected under label";
+
 /// The facts that a schema declares public.
 pub(crate) fn public_of_schema(schema: &Schema) -> Vec<String> {
     let (mut bounds, mut categories, mut hashed) = (0, 0, 0);
@@ -316,9 +320,7 @@ pub(crate) fn public_of_schema(schema: &Schema) -> Vec<String> {
     match schema.privacy().adjacency {
         Adjacency::AddRemove => {}
         Adjacency::Replace => public.push("the number of units: NOT protected under replace".to_owned()),
-        Adjacency::Label => public.push(
-            "all features, the number of rows and which rows have a usable label: NOT protected under label".to_owned(),
-        ),
+        Adjacency::Label => public.push(USABLE_LABELS_PUBLIC.to_owned()),
         Adjacency::Party => public.push("the number of parties: NOT protected under party".to_owned()),
     }
     if let Some(rows) = schema.privacy().rows {

@@ -248,11 +248,19 @@ fn running_sums(values: &[f64]) -> Vec<f64> {
 
 /// The part of their bounds in which the labels of so many public rows lie, found in noisy counts of them, for a product with a matrix of
 /// so many columns. `product_noise`: that of a coordinate, where labels are at most 1 and rows of the matrix have norm 1.
+///
+/// Rows without a label, or beyond their unit's cap, are in no bin. Where the bins seem to hold fewer rows than there are, by more than two
+/// deviations of their noise, or no part holds all rows, the part is searched that holds as many as the bins do.
 #[must_use]
 pub fn find_labels(bins: &[f64], bin_noise: f64, rows: usize, columns: usize, product_noise: f64) -> BoundsPart {
+    let search = |rows: f64, rows_noise: f64| {
+        find_part(&BinCounts { bins, noise: bin_noise, rows, rows_noise }, spared(columns, rows / product_noise))
+    };
     let rows = rows as f64;
-    let counts = BinCounts { bins, noise: bin_noise, rows, rows_noise: 0.0 };
-    find_part(&counts, spared(columns, rows / product_noise))
+    let of_all = search(rows, 0.0);
+    let (counted, doubt) = (bins.iter().sum::<f64>(), 2.0 * bin_noise * (bins.len() as f64).sqrt());
+    let is_short = counted < rows - doubt || of_all == BoundsPart::BOUNDS;
+    if is_short && counted > doubt { search(counted.min(rows), doubt / 2.0) } else { of_all }
 }
 
 #[cfg(test)]
@@ -290,6 +298,26 @@ mod tests {
         assert!(
             (window.centre - (22.0 / 256.0 - 1.0)).abs() < 1e-12 && (window.half - 1.55 * 2.0 / 256.0).abs() < 1e-12
         );
+    }
+
+    /// Of 1,000 rows some have no label, from one in 200 to nine in ten; the others are in 20 of 256 bins.
+    #[test]
+    fn rows_without_a_label_do_not_widen_a_window() {
+        for missing in [0.0, 0.005, 0.05, 0.2, 0.5, 0.9] {
+            let labelled = bins(100, &[(1.0 - missing) / 20.0; 20]);
+            for noise in [0.0, 0.1, 1.0] {
+                // Bins have noise of one sign and the other, so that their sum has none.
+                let noisy: Vec<f64> =
+                    labelled.iter().enumerate().map(|(bin, count)| count + noise * [1.0, -1.0][bin % 2]).collect();
+                let part = find_labels(&noisy, noise, 1000, 10, 0.01);
+                let [low, high] = part.ends().map(|end| 256.0 * end);
+                assert!(low <= 101.0 && high >= 119.0, "{missing} {noise} {part:?}");
+                assert!(part.half < 0.3, "{missing} {noise} {part:?}");
+            }
+        }
+        // What is hidden stays hidden, and labels that fill their bounds do so.
+        assert_eq!(find_labels(&[0.0; 256], 1.0, 1000, 10, 0.01), BoundsPart::BOUNDS);
+        assert_eq!(find_labels(&[3.0; 256], 1.0, 1000, 10, 0.01), BoundsPart::BOUNDS);
     }
 
     #[test]

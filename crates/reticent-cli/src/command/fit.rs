@@ -25,6 +25,7 @@ use crate::{files, interrupt, progress, report};
 
 pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     // Everything that can fail without the rows fails first: it must cost nothing.
+    files::refuse_other_format(&arguments.out, "models", &[".json"])?;
     let place = LedgerPlace::of(arguments.ledger.as_deref(), "--data", &arguments.data)?;
     let mut inputs = vec![arguments.data.as_path(), &arguments.request.schema];
     inputs.extend(arguments.request.init.as_deref());

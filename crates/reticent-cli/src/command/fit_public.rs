@@ -16,6 +16,7 @@ use crate::files::{self, OutputFile};
 use crate::report;
 
 pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
+    files::refuse_other_format(&arguments.out, "models", &[".json"])?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
     let schema = read_schema(&arguments.schema)?;
     let table = read_plain(&arguments.data, &schema, Need::FeaturesAndTargetOfPublicRows)?;

@@ -81,6 +81,7 @@ fn check_party(name: &str) -> Result<(), Failure> {
 
 fn ballot(arguments: &BallotArguments) -> Result<(), Failure> {
     check_party(&arguments.party)?;
+    files::refuse_other_format(&arguments.out, "votes", &[".csv"])?;
     let inputs = [arguments.ballot.schema.as_path(), &arguments.ballot.auxiliary];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     // What is there may be this ballot, filled in by hand since: no command makes it again.
@@ -98,10 +99,17 @@ fn ballot(arguments: &BallotArguments) -> Result<(), Failure> {
 /// Local training: nothing of it leaves the party but the votes, and those are for the combiner alone.
 fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
     check_party(&arguments.party)?;
+    files::refuse_other_format(&arguments.out, "votes", &[".csv"])?;
     let inputs = [arguments.ballot.schema.as_path(), &arguments.ballot.auxiliary, &arguments.data];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let question = Question::read(&arguments.ballot)?;
     let own = read_plain(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
+    if own.labelled().next().is_none() {
+        return Err(Failure::Data(format!(
+            "{}: no row has a usable label: compare the classes of the schema with how the table spells them",
+            arguments.data.display()
+        )));
+    }
     let labelled = own.labelled().map(|(row, class)| (row, class as usize));
     let probabilities = local::vote(&question.schema, &question.auxiliary, labelled).map_err(|error| {
         Failure::Data(format!("{}: no classifier can be trained on these rows: {error}", arguments.data.display()))
@@ -158,6 +166,7 @@ fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
             arguments.votes.display()
         )));
     }
+    files::refuse_other_format(&arguments.out, "models", &[".json"])?;
     let inputs =
         [request.ballot.schema.as_path(), &request.ballot.auxiliary, &request.parties, &arguments.votes, place.path()];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
@@ -177,9 +186,10 @@ impl From<VotesError> for Failure {
     fn from(error: VotesError) -> Self {
         match error {
             VotesError::Read { .. } => Self::InputOutput(error.to_string()),
-            VotesError::Missing { .. } | VotesError::Stranger { .. } | VotesError::Malformed { .. } => {
-                Self::Data(error.to_string())
-            }
+            VotesError::Missing { .. }
+            | VotesError::NoFile { .. }
+            | VotesError::Stranger { .. }
+            | VotesError::Malformed { .. } => Self::Data(error.to_string()),
         }
     }
 }

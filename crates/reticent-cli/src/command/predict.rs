@@ -18,7 +18,7 @@ use crate::{files, progress};
 const BATCH_ROWS: usize = 8192;
 
 pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
-    files::refuse_compressed_name(&arguments.out, "predictions", ".csv or .parquet")?;
+    files::refuse_other_format(&arguments.out, "predictions", &[".csv", ".parquet"])?;
     let mut out = RowOutput::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
     let source = TableSource::open(&arguments.data, &model.schema, Need::Features)?;

@@ -5,7 +5,8 @@ mod label_holder;
 
 use std::path::Path;
 
-use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, WeightList};
+use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, UnmatchedLabel, WeightList};
+use reticent_core::schema::TargetKind;
 use reticent_curator::weights_file;
 use serde_json::json;
 
@@ -47,6 +48,33 @@ fn privacy_json(release: &LabelRelease) -> serde_json::Value {
         "mu": mu_of(release),
         "not_protected": NOT_PROTECTED,
     })
+}
+
+/// What rows without a usable label are taken for.
+fn unmatched_text(release: &LabelRelease) -> Result<String, Failure> {
+    let label = release.unmatched_label().map_err(|error| Failure::Data(error.to_string()))?;
+    Ok(match label {
+        UnmatchedLabel::Class(name) => format!("class {name:?}"),
+        UnmatchedLabel::Number(number) => {
+            let TargetKind::Bounds { low, high } = release.target else { unreachable!("numbers have bounds") };
+            let (from, to) = release.read_range().unwrap_or((low, high));
+            format!("{number:.*}", digits_of_range(from, to))
+        }
+    })
+}
+
+/// The same for programs.
+fn unmatched_json(release: &LabelRelease) -> serde_json::Value {
+    match release.unmatched_label() {
+        Ok(UnmatchedLabel::Class(name)) => json!(name),
+        Ok(UnmatchedLabel::Number(number)) => json!(number),
+        Err(_) => serde_json::Value::Null,
+    }
+}
+
+/// Decimals for a hundredth of a range: as much as anybody reads.
+fn digits_of_range(from: f64, to: f64) -> usize {
+    (2.0 - (to - from).log10().floor()).clamp(0.0, 12.0) as usize
 }
 
 fn mu_of(release: &LabelRelease) -> f64 {

@@ -7,7 +7,8 @@ use thiserror::Error;
 
 use super::{NUMBER_QUESTIONS, PlannedAnswer, WeightList, canonical_name, number_shares};
 use crate::adjacency::{PrivacyUnit, Relation};
-use crate::contribution::CodedLabel;
+use crate::contribution::{CodedLabel, UNUSABLE_LABEL};
+use crate::encoding::LATTICE_NORM_MAX;
 use crate::ledger::{Budget, PlannedRelease};
 use crate::query::{Map, ProductTarget};
 use crate::schema::TargetKind;
@@ -37,6 +38,9 @@ pub struct LabelRelease {
     pub entry: u64,
     /// Fingerprint of the label holder's schema.
     pub schema: String,
+    /// The column of labels, as the label holder's table names it; empty in answers of before it was told.
+    #[serde(default)]
+    pub target_column: String,
     /// The label holder's classes or bounds.
     pub target: TargetKind,
     /// Label of ids that the label holder does not know, and of labels that cannot be used, in code.
@@ -56,6 +60,15 @@ pub struct ReleasedNumbers {
     pub window: TargetWindow,
     /// Noisy sum of their squares there, in steps of `1/32767²` of the square of half its width: an integer as decimal text.
     pub square: String,
+}
+
+/// The label of rows that the label holder has no usable label for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum UnmatchedLabel<'a> {
+    /// Name of a class.
+    Class(&'a str),
+    /// A number, in the label holder's own unit: the middle of where labels were read if it named none.
+    Number(f64),
 }
 
 /// What every answer says about features.
@@ -105,7 +118,7 @@ impl LabelRelease {
             return Err(LabelReleaseError::ControlCharacter);
         }
         let PlannedAnswer { of_numbers, product } = &self.planned;
-        let Map::MatrixProduct { target, .. } = *product.shape.map() else {
+        let Map::MatrixProduct { target, outputs, .. } = *product.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
         let asked = NUMBER_QUESTIONS.map(|(_, map)| map);
@@ -116,6 +129,17 @@ impl LabelRelease {
                 "what is asked of numbers alone belongs to a target with bounds",
             ));
         }
+        let is_of_target = match &self.target {
+            TargetKind::Bounds { .. } => (target, outputs) == (ProductTarget::Number, 1),
+            TargetKind::Classes(classes) => {
+                let classes = classes.len() as u32;
+                target == ProductTarget::Class && classes > 1 && outputs == if classes == 2 { 1 } else { classes }
+            }
+        };
+        if !is_of_target {
+            return Err(LabelReleaseError::Inconsistent("its question is not one about its target"));
+        }
+        self.unmatched_label()?;
         if of_numbers.iter().chain([product]).any(|planned| planned.times != 1) {
             return Err(LabelReleaseError::Inconsistent("its question was not answered once"));
         }
@@ -189,7 +213,7 @@ impl LabelRelease {
         };
         let PlannedAnswer { of_numbers, product } = &self.planned;
         let purposes = of_numbers.iter().chain([product]).map(|planned| planned.purpose.as_str());
-        [self.label_set.as_str(), &self.schema].into_iter().chain(purposes).chain(unit)
+        [self.label_set.as_str(), &self.schema, &self.target_column].into_iter().chain(purposes).chain(unit)
     }
 
     /// Whether each noise is the least whose price epsilon and delta allow, up to [`CLAIM_SLACK`].
@@ -215,10 +239,33 @@ impl LabelRelease {
     #[must_use]
     pub fn read_range(&self) -> Option<(f64, f64)> {
         let TargetKind::Bounds { low, high } = self.target else { return None };
-        let at = |share: f64| low + (high - low) * (share + 1.0) / 2.0;
         let window = self.window();
+        let at = |share: f64| within(low, high, share);
         let (centre, half) = (window.centre(), window.half());
         (window != TargetWindow::BOUNDS).then(|| (at(centre - half), at(centre + half)))
+    }
+
+    /// What rows count as that the label holder has no usable label for.
+    ///
+    /// # Errors
+    /// [`LabelReleaseError::Inconsistent`] when it is no label of the target.
+    pub fn unmatched_label(&self) -> Result<UnmatchedLabel<'_>, LabelReleaseError> {
+        match &self.target {
+            TargetKind::Classes(classes) => {
+                let class = usize::try_from(self.unmatched).ok().and_then(|place| classes.get(place));
+                class
+                    .map(|class| UnmatchedLabel::Class(&class.name))
+                    .ok_or(LabelReleaseError::Inconsistent("the label of unmatched ids is none of its classes"))
+            }
+            TargetKind::Bounds { low, high } => {
+                let window = self.window();
+                let share = match self.unmatched {
+                    UNUSABLE_LABEL => window.centre(),
+                    label => f64::from(label) / f64::from(LATTICE_NORM_MAX),
+                };
+                Ok(UnmatchedLabel::Number(within(*low, *high, share)))
+            }
+        }
     }
 
     /// Standard deviation of the noise of one integer of the product.
@@ -229,9 +276,14 @@ impl LabelRelease {
     }
 }
 
+/// The number at a place of its bounds, where these are -1 and 1.
+fn within(low: f64, high: f64, share: f64) -> f64 {
+    low + (high - low) * (share + 1.0) / 2.0
+}
+
 fn number_of(text: &str) -> Result<f64, LabelReleaseError> {
     let integer = text.parse::<i128>();
     integer
         .map(|integer| integer as f64)
-        .map_err(|_| LabelReleaseError::Inconsistent("one of its numbers is not an integer"))
+        .map_err(|_| LabelReleaseError::Inconsistent("one of its numbers is not an integer of at most 38 digits"))
 }

@@ -6,7 +6,7 @@ use crate::adjacency::{Adjacency, PrivacyUnit};
 use crate::ledger::Budget;
 use crate::public_matrix::PublicMatrix;
 use crate::query::{ProductTarget, QueryShape};
-use crate::schema::TargetKind;
+use crate::schema::{Class, TargetKind};
 use crate::target_window::TargetWindow;
 use crate::units::{Delta, Epsilon, Mu, NoiseScale};
 
@@ -79,6 +79,11 @@ fn claimed(planned: &PlannedRelease, relation: &Relation) -> Epsilon {
     Epsilon::new(epsilon.clamp(f64::MIN_POSITIVE, f64::MAX)).expect("positive")
 }
 
+fn classes(names: &[&str]) -> TargetKind {
+    let class = |name: &&str| Class { name: (*name).to_owned(), spellings: vec![(*name).to_owned()] };
+    TargetKind::Classes(names.iter().map(class).collect())
+}
+
 fn release(list: &WeightList, planned: PlannedAnswer, integers: &[&str]) -> LabelRelease {
     let relation = Relation { unit: planned.product.shape.unit().clone(), adjacency: Adjacency::Label };
     LabelRelease {
@@ -92,7 +97,12 @@ fn release(list: &WeightList, planned: PlannedAnswer, integers: &[&str]) -> Labe
         label_set: "set".to_owned(),
         entry: 1,
         schema: "schema".to_owned(),
-        target: TargetKind::Bounds { low: 0.0, high: 1.0 },
+        target_column: "clicked".to_owned(),
+        target: if planned.of_numbers.is_empty() {
+            classes(&["no", "yes"])
+        } else {
+            TargetKind::Bounds { low: 0.0, high: 1.0 }
+        },
         unmatched: 0,
         planned,
         numbers: None,
@@ -127,6 +137,14 @@ fn a_release_is_read_for_its_own_weights_alone() {
     };
     assert!(reached(-448) && reached(455));
     assert!(!reached(-450) && !reached(457) && !reached(i64::MAX));
+    // A question about two classes answers nothing about three of them, or about a number; and no class has the number -1.
+    for target in [classes(&["no"]), classes(&["a", "b", "c"]), TargetKind::Bounds { low: 0.0, high: 1.0 }] {
+        assert!(matches!(with(&|release| release.target = target.clone()), LabelReleaseError::Inconsistent(_)));
+    }
+    for unmatched in [-1, 2, i16::MIN] {
+        assert!(matches!(with(&|release| release.unmatched = unmatched), LabelReleaseError::Inconsistent(_)));
+    }
+    assert_eq!(released.unmatched_label(), Ok(UnmatchedLabel::Class("no")));
     let of_table = QueryShape::new(Map::ClassCount { classes: 2 }, released.planned.product.shape.unit().clone(), 100);
     let of_table = of_table.expect("small");
     assert!(matches!(

@@ -40,6 +40,7 @@ impl Roster {
     pub fn parse(text: &str) -> Result<Self, RosterError> {
         let mut seen = BTreeSet::new();
         let mut parties = Vec::new();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (line, name) in text.lines().enumerate() {
             let (line, name) = (line + 1, name.trim());
             if name.is_empty() || name.starts_with('#') {

@@ -191,7 +191,7 @@ impl LabelQuestions {
                     accuracy: figure((correct / self.rows).clamp(0.0, 1.0), all * noise_of_count / self.rows),
                     auc: Some(area(buckets, &positives, noise_of_count)),
                     log_loss: figure(
-                        (self.log_normaliser - released[0] * self.score_step) / self.rows,
+                        ((self.log_normaliser - released[0] * self.score_step) / self.rows).max(0.0),
                         noise * self.score_step / self.rows,
                     ),
                     calibration: Some(calibration(buckets, &positives, self.rows)),
@@ -209,7 +209,7 @@ impl LabelQuestions {
                     n: Some(self.rows as u64),
                     accuracy: figure((correct / self.rows).clamp(0.0, 1.0), all * noise / count / self.rows),
                     log_loss: figure(
-                        (self.log_normaliser - scored * self.score_step) / self.rows,
+                        ((self.log_normaliser - scored * self.score_step) / self.rows).max(0.0),
                         all * noise * self.score_step / self.rows,
                     ),
                     ..Evaluation::default()

@@ -38,8 +38,8 @@ const LOGISTIC_GAUSSIAN: Multipliers = Multipliers { diagonal: 29, off_diagonal:
 
 /// Standard deviations of the noise that regularisation adds to the diagonal: section 6.1 of the paper.
 const RIDGE_DEVIATIONS: f64 = 4.0;
-/// A symmetric `d x d` matrix of independent noise has a largest eigenvalue of about this times `sqrt(d)` deviations of one
-/// entry (Wigner). A smaller ridge leaves small positive eigenvalues that are noise, and their inverse as weights.
+/// A symmetric `d x d` matrix of independent noise has a largest eigenvalue of about this times `sqrt(d)` deviations of an
+/// entry beside the diagonal (Wigner). A smaller ridge leaves small positive eigenvalues that are noise, and their inverse as weights.
 const SPECTRAL_DEVIATIONS: f64 = 2.0;
 
 /// The method.
@@ -191,11 +191,13 @@ impl Fit {
         let times = if self.logistic { 2.0 } else { 1.0 };
         let linear: Vec<f64> = gram.cross.iter().map(|value| times * value).collect();
         let centre: Vec<f64> = gram.columns.iter().map(|column| self.start[*column] * self.norm_bound).collect();
-        let spectral = SPECTRAL_DEVIATIONS * (gram.columns.len() as f64).sqrt();
+        let [diagonal, off_diagonal, ..] = gram.noise;
+        let as_published = RIDGE_DEVIATIONS * diagonal;
+        let largest_eigenvalue = SPECTRAL_DEVIATIONS * (gram.columns.len() as f64).sqrt() * off_diagonal;
         let repair = match self.repair {
             RepairRule::Trim => Repair::Trim { floor: 0.0 },
-            RepairRule::AsPublished => Repair::Regularise(RIDGE_DEVIATIONS * gram.noise[0]),
-            RepairRule::Spectral => Repair::Regularise(spectral.max(RIDGE_DEVIATIONS) * gram.noise[0]),
+            RepairRule::AsPublished => Repair::Regularise(as_published),
+            RepairRule::Spectral => Repair::Regularise(largest_eigenvalue.max(as_published)),
         };
         let minimum =
             minimise(&gram.upper, &linear, &centre, repair).map_err(|error| FitError::Numeric(error.to_string()))?;

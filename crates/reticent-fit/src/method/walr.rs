@@ -397,7 +397,7 @@ pub fn check_size(schema: &Schema, settings: &Settings) -> Result<(), PlanError>
     if *settings == Settings::NoiseAware && found > COEFFICIENTS_MAX {
         return Err(PlanError::Parameter(format!(
             "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list \
-             fewer features or categories, or use --solver full-batch (in `fit`, --method noisy-gd or gram)"
+             fewer features or categories; in `fit`, --solver full-batch or --method noisy-gd or gram take more"
         )));
     }
     Ok(())

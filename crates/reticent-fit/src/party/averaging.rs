@@ -10,8 +10,8 @@ use std::sync::Arc;
 use reticent_core::query::{Map, PARTY_STEPS, QueryShape};
 use reticent_core::target_window::TargetWindow;
 
-use super::{Combiner, PartyRequest, noise_expectations, penalty_steps, plan};
-use crate::method::outputs;
+use super::{Combiner, PartyRequest, longest_minimum, noise_expectations, penalty_steps, plan};
+use crate::method::{classes_of, outputs};
 use crate::plan::{PlanError, plan_release};
 use crate::prepared_fit::{Fitted, PreparedFit};
 
@@ -24,7 +24,8 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
     let penalty = penalty_steps(request)?;
     let allowed = |norm: f64| (1e-3..=1e3).contains(&norm);
     let norm = request.fit.options.number("norm", "between 0.001 and 1000", allowed)?;
-    let norm = norm.unwrap_or_else(|| (steps / f64::from(penalty)).clamp(1e-3, 1e3));
+    let ridge = f64::from(penalty) / steps;
+    let norm = norm.unwrap_or((1.0 / ridge).clamp(1e-3, 1e3));
     let map = Map::PartyVectors {
         columns: auxiliary.columns() as u32,
         outputs: outputs(schema) as u32,
@@ -36,7 +37,9 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
     let release = plan_release(NAME, purpose, shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
     let parties = request.parties as f64;
     let noise = release.noise_scale.get() as f64 / steps / parties;
-    let expectations = noise_expectations(noise, auxiliary.columns() * outputs(schema), norm, "more parties");
+    let largest = norm.min(longest_minimum(classes_of(NAME, schema)?, ridge));
+    let remedy = "a shorter --norm, more parties";
+    let expectations = noise_expectations(noise, auxiliary.columns() * outputs(schema), largest, remedy);
     let plan = plan(Combiner::Averaging, request, release, expectations.to_vec());
     let matrix = Arc::new(auxiliary.unit_rows());
     // The sum becomes a mean, of weights for rows in their own units.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use reticent_core::query::{MINIMUM_STEPS, Map, PARTY_STEPS, QueryShape, VoteRule};
 use reticent_core::target_window::TargetWindow;
 
-use super::{Auxiliary, Combiner, PartyRequest, noise_expectations, penalty_steps, plan};
+use super::{Auxiliary, Combiner, PartyRequest, longest_minimum, noise_expectations, penalty_steps, plan};
 use crate::method::{classes_of, outputs};
 use crate::plan::{Expectation, PlanError, plan_release};
 use crate::prepared_fit::{Fitted, PreparedFit};
@@ -39,9 +39,7 @@ pub(super) fn prepare(request: &PartyRequest<'_>, rule: VoteRule) -> Result<Prep
         value: ridge,
         meaning: "ridge on the mean loss, for rows of norm at most 1".to_owned(),
     }];
-    // Weights of zero lose ln K, and the penalty of the minimum is no more; a gradient of norm sqrt(2) at most is held by the penalty, too.
-    let classes = f64::from(classes_of(combiner.name(), schema)?);
-    let largest = (2.0 * classes.ln() / ridge).sqrt().min(2f64.sqrt() / ridge);
+    let largest = longest_minimum(classes_of(combiner.name(), schema)?, ridge);
     let remedy = match rule {
         VoteRule::Majority => "party-soft-labels with more parties",
         VoteRule::Soft => "a larger --penalty, more parties",

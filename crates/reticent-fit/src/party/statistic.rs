@@ -27,6 +27,9 @@ use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 
 const NAME: &str = Combiner::NoisyStatistic.name();
 
+/// Noise of a mean vote from which on a plan says so: `M mu` is some 10 there.
+const MOSTLY_NOISE: f64 = 0.1;
+
 struct Fit {
     auxiliary: Auxiliary,
     matrix: Arc<PublicMatrix>,
@@ -55,10 +58,18 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
     let release = plan_release(NAME, purpose, shape, NonZeroU32::MIN, claim.mu_squared, &claim.relation)?;
     let parties = request.parties as f64;
     let root = (eigenvalue as f64 * matrix.rows() as f64).sqrt();
+    let noise = release.noise_scale.get() as f64 / (f64::from(VOTE_STEPS) * parties * root);
+    let advice = if noise < MOSTLY_NOISE {
+        ""
+    } else {
+        ": the model will be little more than the base rate or noise; take more parties or a larger epsilon"
+    };
     let expectations = vec![Expectation {
         name: "noise of a mean vote",
-        value: release.noise_scale.get() as f64 / (f64::from(VOTE_STEPS) * parties * root),
-        meaning: "standard deviation along every direction of the auxiliary rows, in shares of the votes".to_owned(),
+        value: noise,
+        meaning: format!(
+            "standard deviation along every direction of the auxiliary rows, in shares of the votes{advice}"
+        ),
     }];
     let plan = plan(Combiner::NoisyStatistic, request, release, expectations);
     let fit = Fit { auxiliary: auxiliary.clone(), matrix, parties, outputs };

@@ -92,12 +92,12 @@ fn the_plan_states_the_theorems_figures() {
     assert!((norm - 6f64.sqrt()).abs() < 1e-12, "five columns in [-1, 1] and the intercept");
     assert!(
         (noise / (2.0 * norm * 20.0 / (2000.0 * plan.claim.mu)) - 1.0).abs() < 1e-3,
-        "replace: 2 L sqrt(T) / (n mu)"
+        "replace: 2 L sqrt(T - 1) / (n mu)"
     );
     let gradient_bound = (norm * norm + 6.0 * noise * noise).sqrt();
-    assert!((expected(&plan, "step") - 3.0 / (gradient_bound * 20.0)).abs() < 1e-9);
+    assert!((expected(&plan, "step") - 3.0 / (gradient_bound * 401f64.sqrt())).abs() < 1e-9);
     let rounding = expected(&plan, "of which rounding at most");
-    assert!((expected(&plan, "excess loss at most") - rounding - 3.0 * gradient_bound / 20.0).abs() < 1e-9);
+    assert!((expected(&plan, "excess loss at most") - rounding - 3.0 * gradient_bound / 401f64.sqrt()).abs() < 1e-9);
     assert!(rounding > 0.0 && rounding < 0.02, "{rounding}");
 }
 

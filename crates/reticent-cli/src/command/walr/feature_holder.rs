@@ -15,14 +15,14 @@ use reticent_fit::plan::PrivacyClaim;
 use serde_json::json;
 
 use super::super::{read_model, read_schema};
-use super::{privacy_json, privacy_text, read_weights};
+use super::{privacy_json, privacy_text, read_weights, unmatched_json, unmatched_text};
 use crate::args::{WalrEvaluateArguments, WalrFitArguments, WalrPrepareArguments, WalrPrepareEvaluationArguments};
 use crate::failure::Failure;
 use crate::files::OutputFile;
 use crate::{files, progress, report};
 
 pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
-    files::refuse_compressed_name(&arguments.out, "weights", ".csv")?;
+    files::refuse_other_format(&arguments.out, "weights", &[".csv"])?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
     let schema = read_schema(&arguments.schema)?;
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
@@ -34,7 +34,7 @@ pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
 }
 
 pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> Result<(), Failure> {
-    files::refuse_compressed_name(&arguments.out, "weights", ".csv")?;
+    files::refuse_other_format(&arguments.out, "weights", &[".csv"])?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
     let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
@@ -45,6 +45,7 @@ pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> 
 }
 
 pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
+    files::refuse_other_format(&arguments.out, "models", &[".json"])?;
     let mut inputs = vec![arguments.data.as_path(), &arguments.schema, &arguments.weights, &arguments.release];
     inputs.extend(arguments.init.as_deref());
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
@@ -78,14 +79,21 @@ pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure>
             arguments.weights.display()
         )));
     }
+    labels_elsewhere::check_target(&model.schema, &release)?;
     let released = release.values_for(&list).map_err(|error| Failure::Data(error.to_string()))?;
     let evaluation = questions.evaluate(&released, release.noise_standard_deviation());
     if arguments.json {
         let mut document = report::evaluation_json(&evaluation);
         document["privacy"] = privacy_json(&release);
+        document["unmatched"] = unmatched_json(&release);
         return files::print_json(&document);
     }
-    files::print(&format!("{}\n{}", report::evaluation(&evaluation), privacy_text(&release)))
+    files::print(&format!(
+        "{}\nRows without a usable label count as {}\n\n{}",
+        report::evaluation(&evaluation),
+        unmatched_text(&release)?,
+        privacy_text(&release)
+    ))
 }
 
 fn read_rows(data: &Path, schema: &Schema, id: &str, columns: Columns) -> Result<IdentifiedRows, Failure> {
