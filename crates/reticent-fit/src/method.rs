@@ -123,8 +123,8 @@ const WALR_PRODUCTS_MAX: f64 = 1e11;
 /// Columns up to which `gram` releases all products; beyond it the matrix has more than 2^20 entries.
 const GRAM_COLUMNS_MAX: usize = 1400;
 
-/// Signal `n mu`, over the root of the columns, from which on `gram` loses little beside a descent: `docs/methods/gram.md`.
-const GRAM_SIGNAL: f64 = 2000.0;
+/// Signal `n mu` a column, from which on `gram` loses nothing beside a descent: `docs/methods/gram.md`.
+const GRAM_SIGNAL: f64 = 1000.0;
 
 /// Signal `n mu` below which `walr` predicts a number worse than a descent, whose noise is that of clipped residuals: `docs/methods/walr.md`.
 const WALR_SIGNAL: f64 = 300.0;
@@ -172,7 +172,7 @@ fn automatic(request: &FitRequest<'_>) -> Result<(&'static dyn Method, String), 
             let signal = rows.unwrap_or(FEW_ROWS) * claim.mu;
             if columns <= GRAM_COLUMNS_MAX && schema.privacy().row_norm.is_some() {
                 choose(&gram::Gram, "the target is a number, and rows are declared to be short: one noisy matrix of products by bounds")
-            } else if columns <= GRAM_COLUMNS_MAX && signal >= GRAM_SIGNAL * (columns as f64).sqrt() {
+            } else if columns <= GRAM_COLUMNS_MAX && signal >= GRAM_SIGNAL * columns as f64 {
                 choose(&gram::Gram, "the target is a number, and noise hides little of a matrix of all products, which gives standard errors")
             } else {
                 choose(&noisy_gd::NoisyGd, "the target is a number, and noise would hide much of a matrix of all products, as gram has it")
@@ -344,6 +344,7 @@ mod tests {
         assert_eq!(chosen("rows = 16800", 4, 1.0), noisy_gd::NAME);
         assert_eq!(chosen("rows = 17000", 4, 1.0), gram::NAME);
         assert_eq!(chosen("rows = 17000", 5, 1.0), noisy_gd::NAME);
+        assert_eq!((chosen("rows = 84000", 20, 1.0), chosen("rows = 85000", 20, 1.0)), (noisy_gd::NAME, gram::NAME));
         assert_eq!((chosen("", 4, 1.0), chosen("", 4, 10.0)), (noisy_gd::NAME, gram::NAME));
         assert_eq!(chosen("rows = 10000000", 1401, 1.0), noisy_gd::NAME);
         assert_eq!(chosen("row_norm = 1.0", 4, 1.0), gram::NAME);
