@@ -314,7 +314,7 @@ Examples:
         /// Print as JSON
         #[arg(long)]
         json: bool,
-        /// Delta at which epsilon is stated where the ledger has no limit
+        /// Delta at which epsilon is stated [default: that of the limit, if there is one]
         #[arg(long, allow_negative_numbers = true)]
         delta: Option<Delta>,
     },

@@ -58,6 +58,16 @@ impl Failure {
         }
     }
 
+    /// What does not fit a table where the schema is in a model file, and so is not what can be changed.
+    pub(crate) fn of_a_models_table(error: SourceError) -> Self {
+        match Self::from(error) {
+            Self::Data(message) => {
+                Self::Data(format!("{message}; the schema is the model's here: change the table or its header"))
+            }
+            other @ (Self::Usage(_) | Self::Refused(_) | Self::InputOutput(_) | Self::Defect(_)) => other,
+        }
+    }
+
     /// Prints the message and gives the exit code that `reticent --help` documents.
     pub(crate) fn report(self) -> ExitCode {
         // Nothing is left to be done when stderr is closed.

@@ -14,8 +14,8 @@ mod plan;
 mod schema;
 
 pub(crate) use self::evaluation::{comparison, evaluation, evaluation_json};
-pub(crate) use self::ledger::{account, account_json, entry_json, late_limit, ledger};
-pub(crate) use self::model::{claim, is_large, large_delta, model, not_private, remark};
+pub(crate) use self::ledger::{account, account_json, account_json_at, entry_json, late_limit, ledger};
+pub(crate) use self::model::{claim, is_large, model, not_private, remark, weak_claim};
 pub(crate) use self::plan::plan;
 pub(crate) use self::schema::schema;
 

@@ -265,6 +265,24 @@ impl Summary {
         self.foreign.hint(self.numbers, self.others)
     }
 
+    /// Whether nearly all values are numbers, and too many to be classes: the others are then taken for missing values.
+    fn is_nearly_number(&self) -> bool {
+        self.words.is_none() && self.numbers > 0 && 10 * self.numbers >= 9 * (self.numbers + self.others)
+    }
+
+    /// Whether there are two words, spelt however they are.
+    fn has_two_words(&self) -> bool {
+        let folded: HashSet<String> = self.words.iter().flatten().map(|word| word.to_lowercase()).collect();
+        folded.len() == 2
+    }
+
+    /// Whether two words are one but for capitals.
+    fn has_spellings(&self) -> bool {
+        let words = self.words.iter().flatten();
+        let mut folded = HashSet::new();
+        words.into_iter().any(|word| !folded.insert(word.to_lowercase()))
+    }
+
     /// Whether these are many whole numbers, no two of which are equal.
     fn are_perhaps_ids(&self) -> bool {
         self.is_number && self.is_whole && !self.has_equals && self.words.is_none()
@@ -336,8 +354,7 @@ impl Draft {
             Known::IsBoolean => line(text, format_args!("{OF_TWO_CLASSES}classes = [false, true]")),
             Known::Values(summary) => match declaration_of_target(summary) {
                 Ok(Declaration { keys, comment }) => {
-                    let has_two =
-                        keys.starts_with("classes") && summary.words.as_ref().is_some_and(|words| words.len() == 2);
+                    let has_two = keys.starts_with("classes") && summary.has_two_words();
                     let order = if has_two { OF_TWO_CLASSES } else { "" };
                     line(text, format_args!("{order}{keys}{}", behind(comment)));
                 }
@@ -415,7 +432,11 @@ fn declaration_of_feature(summary: &Summary, key: &str) -> Result<Declaration, &
         return Ok(Declaration { keys: summary.bounds()?, comment });
     }
     let comment = summary.foreign_hint();
+    if comment.is_none() && summary.is_nearly_number() {
+        return Ok(Declaration { keys: summary.bounds()?, comment: Some(WORDS_ARE_MISSING) });
+    }
     let words = summary.words.as_ref().ok_or(comment.unwrap_or(TOO_MANY_WORDS))?;
+    let comment = comment.or_else(|| summary.has_spellings().then_some(SPELLINGS));
     let listed: Vec<String> = words.iter().filter(|word| *word != OTHER).map(|word| toml_string(word)).collect();
     if listed.is_empty() {
         return Err("has no value that a category can be made of");
@@ -434,6 +455,9 @@ fn declaration_of_target(summary: &Summary) -> Result<Declaration, &'static str>
         return Ok(Declaration { keys: summary.bounds()?, comment: None });
     }
     let comment = summary.foreign_hint();
+    if comment.is_none() && summary.is_nearly_number() {
+        return Ok(Declaration { keys: summary.bounds()?, comment: Some(WORDS_ARE_MISSING) });
+    }
     let words = words.ok_or(comment.unwrap_or("has more than 50 different values"))?;
     if words.len() < 2 {
         return Err("has one value only");
@@ -444,7 +468,23 @@ fn declaration_of_target(summary: &Summary) -> Result<Declaration, &'static str>
         classes.sort_by(|first, second| number(first).total_cmp(&number(second)));
     }
     let quote = |word: &&String| if summary.is_number { (*word).clone() } else { toml_string(word) };
-    let written: Vec<String> = classes.iter().map(quote).collect();
+    // Spellings of one word are one class.
+    let mut spellings: Vec<(String, Vec<String>)> = Vec::new();
+    for class in &classes {
+        let folded = class.to_lowercase();
+        match spellings.iter_mut().find(|(word, _)| *word == folded) {
+            Some((_, alike)) => alike.push(quote(class)),
+            None => spellings.push((folded, vec![quote(class)])),
+        }
+    }
+    if spellings.len() < 2 {
+        return Err("has one value only, but for capitals");
+    }
+    let written: Vec<String> = spellings
+        .into_iter()
+        .map(|(_, alike)| if alike.len() == 1 { alike[0].clone() } else { format!("[{}]", alike.join(", ")) })
+        .collect();
+    let comment = comment.or_else(|| summary.has_spellings().then_some(ONE_CLASS));
     Ok(Declaration { keys: format!("classes = {}", toml_list(&written, "classes = ".len())), comment })
 }
 
@@ -498,6 +538,12 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 const TOO_MANY_WORDS: &str = "has more than 50 different words, or long ones: list the frequent ones as categories, or write hash_buckets = 1024, to use it";
+
+const WORDS_ARE_MISSING: &str = "has some values that are no numbers, such as N/A or unknown: they count as missing";
+
+const SPELLINGS: &str = "lists words that differ in capitals only: write them alike in the file if they mean the same";
+
+const ONE_CLASS: &str = "takes words that differ in capitals only for one class";
 
 const TOO_CLOSE: &str = "has numbers that are too large, or too close together, for bounds, as ids may have: to use what they tell, \
                          write it in another column";

@@ -3,13 +3,14 @@
 use reticent_core::coding::{CODE_MAX, Coding, Column, SlotMap, symlog};
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::hex::hex;
+use reticent_core::label_query::NOT_PROTECTED;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::certificate::Certificate;
-use crate::plan::public_of_schema;
+use crate::plan::{USABLE_LABELS_PUBLIC, public_of_schema};
 use crate::prepared_fit::Fitted;
 use crate::raw_columns::Columns;
 use crate::softmax::softmax;
@@ -377,8 +378,16 @@ impl Model {
             if let Err(what) = certificate.check() {
                 return contradiction(what);
             }
-            if !public_of_schema(&schema).iter().all(|fact| certificate.public.contains(fact)) {
+            let of_labels_elsewhere = certificate.public.iter().any(|fact| fact == NOT_PROTECTED);
+            let is_told = |fact: &String| {
+                certificate.public.contains(fact) || of_labels_elsewhere && fact == USABLE_LABELS_PUBLIC
+            };
+            if !public_of_schema(&schema).iter().all(is_told) {
                 return contradiction("its certificate leaves out what its schema takes as public");
+            }
+            // A label holder's certificate names the label holder's own schema.
+            if !of_labels_elsewhere && certificate.schema != schema.fingerprint() {
+                return contradiction("its certificate is about another schema than the one in it");
             }
         }
         let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);

@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
             "non_private": report::evaluation_json(&open_figures),
             "base_rate": report::evaluation_json(&base),
             "certificate": private.certificate,
-            "ledger": report::account_json(&ledger_path, &account, Some(request.delta)),
+            "ledger": report::account_json(&ledger_path, &account, request.delta),
         });
         return files::print_json(&document);
     }
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         ("base rate", &base),
     ]));
     text.push('\n');
-    text.push_str(&report::claim(certificate));
+    text.push_str(&report::claim(certificate, &private.schema));
     text.push('\n');
     if arguments.keep.is_some() {
         text.push_str(&report::account(&ledger_path, &account, request.delta));

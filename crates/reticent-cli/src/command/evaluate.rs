@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
 
 /// Exact figures; rows without a usable label are left out, and there must be others.
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
-    let source = TableSource::open(data, &model.schema, Need::FeaturesAndTarget)?;
+    let source = TableSource::open(data, &model.schema, Need::FeaturesAndTarget).map_err(Failure::of_a_models_table)?;
     let mut columns = RawColumns::new(Coding::of(&model.schema));
     let mut scored = public::Scored::new(model);
     let mut score = |row: Row<'_>| {
@@ -99,8 +99,8 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
             "delta": delta,
             "mu": request.price_up(&plan.claim.relation).map(reticent_core::units::MuSquared::mu_up),
         });
-        document["ledger"] = account
-            .map_or(serde_json::Value::Null, |account| report::account_json(ledger.path(), &account, Some(delta)));
+        document["ledger"] =
+            account.map_or(serde_json::Value::Null, |account| report::account_json(ledger.path(), &account, delta));
         return files::print_or_rescue(&format!("{document:#}\n"));
     }
     let account =
@@ -109,8 +109,8 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
         Some(_) => format!("In the log loss, the loss of a row counts as {} at most.\n", private::loss_cap(schema)),
         None => String::new(),
     };
-    let delta = report::large_delta(delta);
-    files::print_or_rescue(&format!("{}\n{cut}{delta}{account}", report::evaluation(&evaluation)))
+    let weak = report::weak_claim(epsilon, delta, schema.privacy().rows);
+    files::print_or_rescue(&format!("{}\n{cut}{weak}{account}", report::evaluation(&evaluation)))
 }
 
 /// The questions. The schema is the model's own, so that there is nothing in it to change, and no other method to choose.

@@ -92,14 +92,14 @@ pub(super) fn write_and_report(
             "model": place,
             "certificate": model.certificate,
             "remark": model.remark,
-            "ledger": report::account_json(ledger.path(), &account, Some(delta)),
+            "ledger": report::account_json(ledger.path(), &account, delta),
         });
         return files::print_json(&document);
     }
     let certificate = model.certificate.as_ref().expect("a private fit has a certificate");
     files::print(&format!(
         "{}\nModel: {}\n{}{}",
-        report::claim(certificate),
+        report::claim(certificate, &model.schema),
         place.display(),
         report::remark(model),
         report::account(ledger.path(), &account, delta)

@@ -42,7 +42,8 @@ fn init(path: &Path, budget: Budget, promise: &[Relation]) -> Result<(), Failure
         ledger.set_budget(budget)?;
         let account = ledger.account()?;
         return files::print(&format!(
-            "{}{}",
+            "{}{}{}",
+            report::weak_claim(budget.epsilon, budget.delta, None),
             report::account(path, &account, budget.delta),
             report::late_limit(&account)
         ));
@@ -59,7 +60,11 @@ fn init(path: &Path, budget: Budget, promise: &[Relation]) -> Result<(), Failure
     let promised: BTreeSet<Relation> =
         if promise.is_empty() { [default].into() } else { promise.iter().cloned().collect() };
     let ledger = LedgerFile::create(path, &promised, Some(budget))?;
-    files::print(&report::account(path, &ledger.account()?, budget.delta))
+    files::print(&format!(
+        "{}{}",
+        report::weak_claim(budget.epsilon, budget.delta, None),
+        report::account(path, &ledger.account()?, budget.delta)
+    ))
 }
 
 fn show(path: &Path, json: bool, delta: Option<Delta>) -> Result<(), Failure> {
@@ -67,7 +72,7 @@ fn show(path: &Path, json: bool, delta: Option<Delta>) -> Result<(), Failure> {
     let (account, entries) = (ledger.account()?, ledger.entries()?);
     let delta = delta.or(account.budget.map(|budget| budget.delta));
     if json {
-        let mut document = report::account_json(path, &account, delta);
+        let mut document = report::account_json_at(path, &account, delta);
         document["id"] = json!(ledger.id());
         document["entries"] = entries.iter().map(|entry| report::entry_json(entry, delta)).collect();
         return files::print_json(&document);

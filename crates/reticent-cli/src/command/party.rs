@@ -152,7 +152,7 @@ fn plan(arguments: &PartyPlanArguments) -> Result<(), Failure> {
     if arguments.json {
         return files::print_json(&json!({ "plan": plan }));
     }
-    files::print(&report::plan(plan))
+    files::print(&report::plan(plan, &question.schema))
 }
 
 fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {

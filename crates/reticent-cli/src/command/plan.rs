@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
             json!({ "plan": plan, "price": price, "pure_epsilon": plan.pure_epsilon_up(), "ledger": ledger });
         return files::print_json(&document);
     }
-    let mut text = report::plan(plan);
+    let mut text = report::plan(plan, &schema);
     match answer {
         None => {}
         Some(Ok(_)) => text.push_str("\nThe ledger would admit this fit as it stands.\n"),

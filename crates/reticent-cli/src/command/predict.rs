@@ -21,7 +21,8 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
     files::refuse_other_format(&arguments.out, "predictions", &[".csv", ".parquet"])?;
     let mut out = RowOutput::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
-    let source = TableSource::open(&arguments.data, &model.schema, Need::Features)?;
+    let source =
+        TableSource::open(&arguments.data, &model.schema, Need::Features).map_err(Failure::of_a_models_table)?;
     let mut writer = PredictionWriter::new(&arguments.out, out.writer(), &model)?;
 
     let mut columns = RawColumns::new(Coding::of(&model.schema));

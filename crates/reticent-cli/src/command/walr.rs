@@ -35,7 +35,7 @@ fn privacy_text(release: &LabelRelease) -> String {
         release.epsilon,
         release.delta.get(),
         mu_of(release),
-        report::large_delta(release.delta),
+        report::weak_claim(release.epsilon, release.delta, None),
         release.relation
     )
 }

@@ -3,17 +3,20 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use reticent_core::ledger::{Account, affordable_epsilon_down, epsilon_of, six_decimals_down};
+use reticent_core::ledger::{Account, Budget, affordable_epsilon_down, epsilon_of, six_decimals_down};
 use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
 use serde_json::{Value, json};
 
-use super::printable;
+use super::{printable, weak_claim};
 
 /// What was spent, and what is left.
 pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
+    account_at(path, account, account.budget.map_or(delta, |budget| budget.delta))
+}
+
+fn account_at(path: &Path, account: &Account, delta: Delta) -> String {
     let mut text = String::new();
-    let delta = account.budget.map_or(delta, |budget| budget.delta);
     for (relation, spent) in &account.spent {
         // Where prices followed from answers only a limit that was set before is proved, with one or without: PRIVACY.md, "The promise".
         let condition =
@@ -25,7 +28,7 @@ pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
             path.display(),
             delta.get()
         );
-        match left(account, *spent) {
+        match left(account, *spent, delta) {
             Some((left, epsilon)) => {
                 let epsilon = six_decimals_down(epsilon);
                 line!(
@@ -59,17 +62,16 @@ pub(crate) fn late_limit(account: &Account) -> &'static str {
 pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: Option<Delta>) -> String {
     let mut text = String::new();
     match account.budget {
-        Some(budget) => line!(
-            text,
-            "Budget: epsilon {} at delta {:e} (mu {:.6})",
-            budget.epsilon,
-            budget.delta.get(),
-            budget.mu_squared_down().mu_up()
-        ),
+        Some(budget) => {
+            let Budget { epsilon, delta } = budget;
+            let mu = budget.mu_squared_down().mu_up();
+            line!(text, "Budget: epsilon {epsilon} at delta {:e} (mu {mu:.6})", delta.get());
+            text.push_str(&weak_claim(epsilon, delta, None));
+        }
         None => line!(text, "Budget: no limit is set"),
     }
     match delta {
-        Some(delta) => text.push_str(&self::account(path, account, delta)),
+        Some(delta) => text.push_str(&account_at(path, account, delta)),
         None => {
             for (relation, spent) in &account.spent {
                 line!(text, "Spent: mu {:.6} under {relation}; give --delta to see it as epsilon", spent.mu_up());
@@ -101,21 +103,27 @@ pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: O
     text
 }
 
-/// What is left of the budget, and the largest epsilon that it pays for.
-fn left(account: &Account, spent: MuSquared) -> Option<(MuSquared, f64)> {
+/// What is left of the budget, and the largest epsilon that it pays for at a delta.
+fn left(account: &Account, spent: MuSquared, delta: Delta) -> Option<(MuSquared, f64)> {
     let budget = account.budget?;
     let left = budget.mu_squared_down().checked_sub(spent).unwrap_or(MuSquared::ZERO);
-    Some((left, affordable_epsilon_down(left, budget.delta)))
+    Some((left, affordable_epsilon_down(left, delta)))
 }
 
-pub(crate) fn account_json(path: &Path, account: &Account, delta: Option<Delta>) -> Value {
-    let delta = account.budget.map(|budget| budget.delta).or(delta);
+/// The same for programs, at the delta of the limit if there is one.
+pub(crate) fn account_json(path: &Path, account: &Account, delta: Delta) -> Value {
+    account_json_at(path, account, Some(account.budget.map_or(delta, |budget| budget.delta)))
+}
+
+pub(crate) fn account_json_at(path: &Path, account: &Account, delta: Option<Delta>) -> Value {
     let amount = |mu_squared: MuSquared| json!({ "mu": mu_squared.mu_up(), "epsilon": delta.map(|delta| epsilon_of(mu_squared, delta)) });
     let relations: Vec<Value> = account
         .spent
         .iter()
         .map(|(relation, spent)| {
-            let left = left(account, *spent).map(|(left, epsilon)| json!({ "mu": left.mu_up(), "epsilon": epsilon }));
+            let left = delta
+                .and_then(|delta| left(account, *spent, delta))
+                .map(|(left, epsilon)| json!({ "mu": left.mu_up(), "epsilon": epsilon }));
             json!({ "relation": relation.to_string(), "spent": amount(*spent), "left": left })
         })
         .collect();

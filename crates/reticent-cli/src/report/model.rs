@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use reticent_core::schema::{Feature, FeatureKind};
-use reticent_core::units::Delta;
+use reticent_core::schema::{Feature, FeatureKind, Schema};
+use reticent_core::units::{Delta, Epsilon};
 use reticent_fit::certificate::Certificate;
 use reticent_fit::model::{Coefficient, Model, Output, Task};
 
 use super::printable;
 
 /// The claim's first lines, in every plan, certificate and report.
-pub(crate) fn claim(certificate: &Certificate) -> String {
+pub(crate) fn claim(certificate: &Certificate, schema: &Schema) -> String {
     let mut text = String::new();
     line!(
         text,
@@ -19,7 +19,7 @@ pub(crate) fn claim(certificate: &Certificate) -> String {
         certificate.delta.get(),
         certificate.mu
     );
-    text.push_str(&large_delta(certificate.delta));
+    text.push_str(&weak_claim(certificate.epsilon, certificate.delta, schema.privacy().rows));
     if let Some(pure) = certificate.pure_epsilon {
         line!(
             text,
@@ -39,15 +39,26 @@ pub(crate) fn is_large(delta: Delta) -> bool {
     delta.get() >= 1e-3
 }
 
-/// What a large failure probability means.
-pub(crate) fn large_delta(delta: Delta) -> String {
-    if !is_large(delta) {
-        return String::new();
+/// Epsilon from which on a claim says little: at delta 1e-6 a test that errs once in twenty rows then finds nineteen in twenty.
+const LARGE_EPSILON: f64 = 20.0;
+
+/// What a large epsilon, or a large failure probability for the declared number of rows, means; nothing where both are usual.
+pub(crate) fn weak_claim(epsilon: Epsilon, delta: Delta, rows: Option<u64>) -> String {
+    let mut text = String::new();
+    if epsilon.get() >= LARGE_EPSILON {
+        line!(
+            text,
+            "Epsilon {epsilon} is large: it allows what is protected of a row to be told nearly for certain by somebody who knows all others; \
+             usual are .1 to 10"
+        );
     }
-    format!(
-        "Delta {} is large: it allows all of a row to be shown with that probability; choose it below 1 / (number of rows)\n",
-        delta.get()
-    )
+    if is_large(delta) || rows.is_some_and(|rows| delta.get() * rows as f64 > 1.0) {
+        line!(
+            text,
+            "Delta {delta} is large: it allows all of a row to be shown with that probability; choose it below 1 / (number of rows)"
+        );
+    }
+    text
 }
 
 /// The first lines about a model that protects nobody.
@@ -74,7 +85,7 @@ pub(crate) fn model(model: &Model) -> String {
             line!(text, "");
         }
         Some(certificate) => {
-            text.push_str(&claim(certificate));
+            text.push_str(&claim(certificate, &model.schema));
             line!(text, "\nMethod: {}, by {}", printable(&certificate.method), printable(&certificate.software));
             line!(text, "Schema: {}", printable(&certificate.schema));
             line!(text, "Ledger: {}, entry {}", printable(&certificate.ledger.id), certificate.ledger.entry);

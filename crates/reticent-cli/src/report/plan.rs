@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
+use reticent_core::schema::Schema;
 use reticent_core::units::MuSquared;
 use reticent_fit::plan::Plan;
 
-use super::model::large_delta;
+use super::model::weak_claim;
 use super::printable;
 
 /// What a fit would ask, pay and expect.
-pub(crate) fn plan(plan: &Plan) -> String {
+pub(crate) fn plan(plan: &Plan, schema: &Schema) -> String {
     let mut text = String::new();
     let claim = &plan.claim;
     line!(text, "Method: {}", plan.method);
@@ -17,7 +18,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
         line!(text, "Chosen because {reason}");
     }
     line!(text, "Privacy: epsilon {} at delta {:e} (mu {:.6})", claim.epsilon, claim.delta.get(), claim.mu);
-    text.push_str(&large_delta(claim.delta));
+    text.push_str(&weak_claim(claim.epsilon, claim.delta, schema.privacy().rows));
     if let Some(pure) = plan.pure_epsilon_up().filter(|pure| *pure > 0.0) {
         line!(
             text,

@@ -1,10 +1,11 @@
-//! Numbers of a public table that are not written as numbers are read: `12,5`, `1.234,00`, `5 kg`.
+//! Numbers of a public table that are not written as numbers are read: `12,5`, `1.234,00`, `5 kg`, and dates.
 
 /// How many values of a column look like numbers in such a spelling.
 #[derive(Default)]
 pub(super) struct ForeignNumbers {
     separated: u64,
     with_unit: u64,
+    dates: u64,
     /// What stands beside the first number that has something beside it.
     unit: Option<String>,
 }
@@ -15,6 +16,8 @@ impl ForeignNumbers {
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
         if is_separated(unsigned) {
             self.separated += 1;
+        } else if is_date(unsigned) {
+            self.dates += 1;
         } else if let Some(unit) = unit(unsigned)
             && self.unit.get_or_insert_with(|| unit.to_owned()) == unit
         {
@@ -24,9 +27,10 @@ impl ForeignNumbers {
 
     /// What to say of a column with so many values that are read as numbers and so many that are not, where nearly all look like numbers.
     pub(super) fn hint(&self, numbers: u64, others: u64) -> Option<&'static str> {
-        let foreign = self.separated + self.with_unit;
+        let foreign = self.separated + self.with_unit + self.dates;
         let are_nearly_all = 10 * (numbers + foreign) >= 9 * (numbers + others);
-        let hint = if self.separated >= self.with_unit { SEPARATED } else { WITH_UNIT };
+        let hints = [(self.separated, SEPARATED), (self.with_unit, WITH_UNIT), (self.dates, DATES)];
+        let (_, hint) = hints.into_iter().rev().max_by_key(|(count, _)| *count).expect("three");
         (foreign > 0 && are_nearly_all).then_some(hint)
     }
 }
@@ -35,6 +39,20 @@ const SEPARATED: &str = "has values that look like numbers with a decimal comma 
                          as numbers: write them as 12.5 and 1234 in the file, and bounds = [low, high] here";
 const WITH_UNIT: &str = "has values that look like numbers with something beside them (5 kg, 12 % or $5), which are not read as numbers: \
                          write the number alone in the file, and bounds = [low, high] here";
+
+const DATES: &str = "has values that look like dates, which are not read as numbers: write them as a number in the file, such as a year or the \
+                     days since a fixed one, and bounds = [low, high] here";
+
+/// Three numbers with two equal signs between them, the year in four digits first or last, perhaps with a time behind.
+pub(super) fn is_date(text: &str) -> bool {
+    let day = text.split(['T', ' ']).next().unwrap_or(text);
+    ['-', '.', '/'].into_iter().any(|sign| {
+        let parts: Vec<&str> = day.split(sign).collect();
+        let are_digits = parts.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+        let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        are_digits && matches!(lengths[..], [4, 1..=2, 1..=2] | [1..=2, 1..=2, 2 | 4])
+    })
+}
 
 /// A decimal comma, or groups of three digits, perhaps before a decimal sign of another kind.
 pub(super) fn is_separated(text: &str) -> bool {
@@ -93,6 +111,17 @@ mod tests {
         for text in ["north", "E11", "2020-01-05", "12:30", "5", "5 to 10 kg", "5 of all that there are"] {
             assert_eq!(unit(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn dates_are_told_from_numbers_and_codes() {
+        for text in ["2023-01-05", "5.1.2023", "31/12/99", "2023-01-05T12:30", "2023-01-05 12:30"] {
+            assert!(is_date(text) && !is_separated(text), "{text}");
+        }
+        for text in ["12.5", "2023", "1.2.3.4", "123-45-678", "a-b-c", "2023-1", "1-2-3"] {
+            assert!(!is_date(text), "{text}");
+        }
+        assert_eq!(seen(&["2023-01-05", "2023-02-05", "unknown"]).hint(0, 2), Some(DATES));
     }
 
     fn seen(texts: &[&str]) -> ForeignNumbers {

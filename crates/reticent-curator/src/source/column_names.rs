@@ -141,6 +141,11 @@ pub(super) fn resolve_text_columns(
             path: path.to_owned(),
             delimiter,
             likely_delimiter: likely_delimiter(&names, delimiter),
+            in_other_capitals: wanted
+                .iter()
+                .map(|wanted| wanted.name.trim_ascii())
+                .find(|wanted| names.iter().any(|name| name.eq_ignore_ascii_case(wanted)))
+                .map(str::to_owned),
         });
     }
     // With a known name in it and no number this is a header and no row.

@@ -79,7 +79,7 @@ pub enum SourceError {
     #[error(
         "none of the schema's columns is in the first line of {}; {}",
         path.display(),
-        delimiter_advice(*delimiter, *likely_delimiter).unwrap_or_else(|| {
+        delimiter_advice(*delimiter, *likely_delimiter).or_else(|| capitals_advice(in_other_capitals.as_deref())).unwrap_or_else(|| {
             "either the schema belongs to another table, or the file has no header: then write header = false and \
              columns = [..] under [table] in the schema, or format = \"libsvm\" if it is one of libsvm".to_owned()
         })
@@ -91,6 +91,8 @@ pub enum SourceError {
         delimiter: u8,
         /// Another delimiter that occurs in a first line where the declared one does not.
         likely_delimiter: Option<u8>,
+        /// A column of the schema whose name is there but for capitals.
+        in_other_capitals: Option<String>,
     },
     /// A line that some programs write above the header, and in which is none of the wanted columns. It is not quoted.
     #[error("the first line of {} is {found}, and no header; remove that line from the file", path.display())]
@@ -322,6 +324,10 @@ impl SourceError {
             | Self::HeaderDoubtful { .. } => false,
         }
     }
+}
+
+fn capitals_advice(name: Option<&str>) -> Option<String> {
+    name.map(|name| format!("it has {name:?} in other capitals: write the names in the schema as the file has them, or the other way round"))
 }
 
 fn delimiter_advice(declared: u8, likely: Option<u8>) -> Option<String> {

@@ -155,6 +155,29 @@ fn numbers_in_a_foreign_spelling_are_named() {
     assert!(!text.contains("hash_buckets"), "{text}");
 }
 
+/// Ages with a stray word stay numbers; spellings of one class become one; days are not hashed.
+#[test]
+fn stray_words_capitals_and_dates_are_what_they_seem() {
+    let files = Files::new();
+    let row = |row: u32| {
+        let age = if row.is_multiple_of(20) { "unknown".to_owned() } else { row.to_string() };
+        let (smoker, class) = (["N", "n", "Y"][row as usize % 3], ["No", "yes", "NO", "Yes"][row as usize % 4]);
+        format!("{age};{:02}.{:02}.2023;{smoker};{class}\n", row % 28 + 1, row % 12 + 1)
+    };
+    let rows: String = (0..200).map(row).collect();
+    let options = DraftOptions { delimiter: Some(b';'), ..public("y") };
+    let text = draft(&files.text(&format!("age;visit;smoker;y\n{rows}")), &options);
+    for expected in [
+        "age = { bounds = [0, 200] }  # it has some values that are no numbers",
+        "# visit has values that look like dates",
+        "smoker = { categories = [\"N\", \"Y\", \"n\"] }  # it lists words that differ in capitals only",
+        "# of two classes, the last is the positive one:\nclasses = [[\"NO\", \"No\"], [\"Yes\", \"yes\"]]  # it takes words",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    assert_eq!(checked(&text).features().len(), 2, "{text}");
+}
+
 #[test]
 fn bounds_are_rounded_outward() {
     let files = Files::new();

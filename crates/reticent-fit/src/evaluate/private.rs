@@ -108,8 +108,8 @@ fn classification(schema: &Schema, correct: &Release, loss: &Release) -> Evaluat
     let rows = values[0].max(1.0);
     let ratio = |numerator: f64, numerator_error: f64, most: f64| {
         let value = (numerator / rows).clamp(0.0, most);
-        let denominator_error = correct.noise_standard_deviation;
-        Figure { value, standard_error: Some(numerator_error.hypot(value * denominator_error) / rows) }
+        let error = numerator_error.hypot(value * correct.noise_standard_deviation) / rows;
+        Figure { value: if error < HIDDEN * most { value } else { f64::NAN }, standard_error: Some(error) }
     };
     Evaluation {
         accuracy: Some(ratio(values[1], correct.noise_standard_deviation, 1.0)),
@@ -147,7 +147,7 @@ fn regression(schema: &Schema, released: &Release) -> Evaluation {
     }
 }
 
-/// Error of a share from which on its value is noise alone, and not told: it would nearly always be 0 or 1, or anything.
+/// Error, as a share of where a figure can lie, from which on its value is noise alone, and not told: it would nearly always be an end.
 const HIDDEN: f64 = 0.5;
 
 /// `sum_{i<j} n_i p_j + sum_i n_i p_i / 2` over `N P`, from noisy counts of bucket `i`; ties within a bucket count half.

@@ -300,13 +300,17 @@ fn of_gradients(passes: NonZeroU32, schema: &Schema, gradient_noise: f64, little
     ];
     let signal = format!("above 1000, and above 100 a column, privacy costs little; below 50 {little}");
     expectations.push(match schema.privacy().rows {
-        Some(rows) => {
-            Expectation { name: "signal against noise", value: rows as f64 / noise, meaning: format!("what gradients get of n mu: {signal}") }
-        }
+        Some(rows) => Expectation {
+            name: "signal against noise",
+            value: rows as f64 / noise,
+            meaning: format!("what gradients get of n mu: {signal}"),
+        },
         None => Expectation {
             name: "signal of one row",
             value: 1.0 / noise,
-            meaning: format!("times the number of rows it is what they get of n mu (declare `rows` to see it): {signal}"),
+            meaning: format!(
+                "times the number of rows it is what they get of n mu (declare `rows` to see it): {signal}"
+            ),
         },
     });
     expectations

@@ -63,7 +63,7 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
         let document = json!({ "model": arguments.out, "certificate": certificate, "not_protected": NOT_PROTECTED });
         return files::print_json(&document);
     }
-    files::print(&format!("{}\nModel: {}\n", report::claim(certificate), arguments.out.display()))
+    files::print(&format!("{}\nModel: {}\n", report::claim(certificate, &model.schema), arguments.out.display()))
 }
 
 pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure> {

@@ -56,7 +56,7 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
             "privacy": privacy_json(&release),
             "read_range": release.read_range(),
             "unmatched": unmatched_json(&release),
-            "ledger": report::account_json(ledger.path(), &account, Some(arguments.delta)),
+            "ledger": report::account_json(ledger.path(), &account, arguments.delta),
         });
         return files::print_json(&document);
     }
