@@ -60,11 +60,20 @@ impl Failure {
 
     /// What does not fit a table where the schema is in a model file, and so is not what can be changed.
     pub(crate) fn of_a_models_table(error: SourceError) -> Self {
+        let is_of_schema = matches!(
+            error,
+            SourceError::MissingColumn { .. }
+                | SourceError::NotTheHeader { .. }
+                | SourceError::ColumnType { .. }
+                | SourceError::NeverFound { .. }
+        );
         match Self::from(error) {
-            Self::Data(message) => {
+            Self::Data(message) if is_of_schema => {
                 Self::Data(format!("{message}; the schema is the model's here: change the table or its header"))
             }
-            other @ (Self::Usage(_) | Self::Refused(_) | Self::InputOutput(_) | Self::Defect(_)) => other,
+            other @ (Self::Usage(_) | Self::Data(_) | Self::Refused(_) | Self::InputOutput(_) | Self::Defect(_)) => {
+                other
+            }
         }
     }
 

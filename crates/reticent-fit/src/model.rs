@@ -1,5 +1,7 @@
 //! A fitted model: coefficients in the user's units, with the certificate of what they reveal.
 
+use std::ops::Range;
+
 use reticent_core::coding::{CODE_MAX, Coding, Column, SlotMap, symlog};
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::hex::hex;
@@ -108,10 +110,23 @@ pub struct Coefficient {
     /// the same in all public rows, too, of which nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
+    /// Of a category: how far it is from the average of its feature, which is known far better than the coefficient itself, as what is added
+    /// to all categories can be taken from the intercept. Where the method knows standard errors and how frequent categories are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_average: Option<FromAverage>,
     /// The lowest and the highest value of a numeric column that the model knows, in units of the column: values beyond count as the
     /// nearest of them. `None` where the method looks for no range, and all within the schema's bounds count as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
+}
+
+/// A category beside the mean coefficient of its feature's categories, each weighted by the share of the rows that the method took it to have.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FromAverage {
+    /// The coefficient less that mean.
+    pub difference: f64,
+    /// Standard error of the difference, sampling and noise together.
+    pub standard_error: f64,
 }
 
 impl Coefficient {
@@ -188,6 +203,19 @@ impl Model {
                     .sqrt()
                     * unit
             });
+            let mut from_average: Vec<Option<FromAverage>> = vec![None; columns];
+            if let Some(spread) = &spread {
+                for block in category_blocks(encoding.coding()) {
+                    let scales: Vec<f64> = maps[block.clone()].iter().map(|map| map.to_coefficient * unit).collect();
+                    let entry = |row: usize, column: usize| {
+                        spread(block.start + row, block.start + column) * scales[row] * scales[column]
+                    };
+                    let of_block: Vec<f64> =
+                        weights[block.clone()].iter().zip(&scales).map(|(weight, scale)| weight * scale).collect();
+                    let shares = &encoding.centre()[block.clone()];
+                    from_average[block.clone()].copy_from_slice(&beside_their_average(&of_block, shares, entry));
+                }
+            }
             let coefficients = (1..columns)
                 .map(|column| Coefficient {
                     column: encoding.coding().column_names()[column].clone(),
@@ -196,6 +224,7 @@ impl Model {
                         .as_ref()
                         .map(|spread| spread(column, column).max(0.0).sqrt() * maps[column].to_coefficient.abs() * unit)
                         .filter(|error| *error > 0.0),
+                    from_average: from_average[column],
                     range: ranges[column],
                 })
                 .collect();
@@ -370,6 +399,12 @@ impl Model {
             if one.range.is_some_and(|range| !is_range(range) || !is_numeric(place + 1)) {
                 return contradiction("a range is not one, or not one of numbers");
             }
+            let is_beside = |FromAverage { difference, standard_error }: FromAverage| {
+                difference.is_finite() && standard_error.is_finite() && standard_error >= 0.0 && !is_numeric(place + 1)
+            };
+            if outputs.iter().any(|output| !output.coefficients[place].from_average.is_none_or(is_beside)) {
+                return contradiction("a difference from an average is not one, or not one of categories");
+            }
             if outputs.iter().any(|output| output.coefficients[place].range != one.range) {
                 return contradiction("classes read a column within different ranges");
             }
@@ -427,6 +462,44 @@ pub(crate) fn largest_file(schema: &Schema) -> u64 {
 struct ColumnMap {
     to_intercept: f64,
     to_coefficient: f64,
+}
+
+/// Columns of each feature with categories.
+fn category_blocks(coding: &Coding) -> Vec<Range<usize>> {
+    let mut blocks: Vec<(usize, Range<usize>)> = Vec::new();
+    for (place, column) in coding.columns().iter().enumerate() {
+        let Column::Category { feature, .. } = column else { continue };
+        match blocks.last_mut() {
+            Some((last, block)) if last == feature => block.end = place + 1,
+            Some(_) | None => blocks.push((*feature, place..place + 1)),
+        }
+    }
+    blocks.into_iter().map(|(_, block)| block).collect()
+}
+
+/// `b_k - sum_j p_j b_j` and its standard error, from coefficients `b` with this covariance and shares `p` up to a factor; nothing where no
+/// share is known, or nothing of the category.
+fn beside_their_average(
+    coefficients: &[f64],
+    shares: &[f64],
+    covariance: impl Fn(usize, usize) -> f64,
+) -> Vec<Option<FromAverage>> {
+    let total: f64 = shares.iter().map(|share| share.max(0.0)).sum();
+    if total <= 0.0 {
+        return vec![None; coefficients.len()];
+    }
+    let shares: Vec<f64> = shares.iter().map(|share| share.max(0.0) / total).collect();
+    let mean: f64 = shares.iter().zip(coefficients).map(|(share, one)| share * one).sum();
+    let with_mean: Vec<f64> = (0..coefficients.len())
+        .map(|row| shares.iter().enumerate().map(|(column, share)| share * covariance(row, column)).sum())
+        .collect();
+    let of_mean: f64 = shares.iter().zip(&with_mean).map(|(share, one)| share * one).sum();
+    let beside = |place: usize| {
+        let own = covariance(place, place);
+        let error = (own - 2.0 * with_mean[place] + of_mean).max(0.0).sqrt();
+        (own > 0.0).then(|| FromAverage { difference: coefficients[place] - mean, standard_error: error })
+    };
+    (0..coefficients.len()).map(beside).collect()
 }
 
 fn column_maps(schema: &Schema, encoding: &Encoding) -> Vec<ColumnMap> {
@@ -503,5 +576,23 @@ pub(crate) fn class_names(schema: &Schema) -> Vec<String> {
     match &schema.target().kind {
         TargetKind::Classes(classes) => classes.iter().map(|class| class.name.clone()).collect(),
         TargetKind::Bounds { .. } => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `c'c` with `c = e_k - p`, by hand; what all categories share, here with a variance of 100, is in no difference.
+    #[test]
+    fn what_categories_share_is_not_in_their_differences() {
+        let covariance = |row: usize, column: usize| 100.0 + if row == column { 1.0 } else { 0.0 };
+        let beside = beside_their_average(&[1.0, 3.0, 8.0], &[2.0, 1.0, 1.0], covariance);
+        for (found, (difference, variance)) in beside.iter().zip([(-2.25, 0.375f64), (-0.25, 0.875), (4.75, 0.875)]) {
+            let found = found.expect("known");
+            assert!((found.difference - difference).abs() < 1e-12, "{found:?}");
+            assert!((found.standard_error - variance.sqrt()).abs() < 1e-9, "{found:?}");
+        }
+        assert_eq!(beside_their_average(&[1.0, 2.0], &[0.0, -1.0], covariance), [None, None]);
     }
 }

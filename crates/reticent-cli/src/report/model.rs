@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use reticent_core::schema::{Feature, FeatureKind, Schema};
+use reticent_core::schema::Schema;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_fit::certificate::Certificate;
-use reticent_fit::model::{Coefficient, Model, Output, Task};
+use reticent_fit::model::{Coefficient, FromAverage, Model, Output, Task};
 
 use super::printable;
 
@@ -132,8 +132,18 @@ pub(crate) fn model(model: &Model) -> String {
         };
         let of_intercept = interval(output.intercept, output.standard_error);
         line!(text, "  {:<width$} {:>14}{of_intercept}", "(intercept)", number(output.intercept));
-        for (name, Coefficient { coefficient, standard_error, range, .. }) in names.iter().zip(&output.coefficients) {
-            let interval = interval(*coefficient, *standard_error);
+        for (name, one) in names.iter().zip(&output.coefficients) {
+            let Coefficient { coefficient, standard_error, from_average, range, .. } = one;
+            let interval = match from_average {
+                Some(FromAverage { difference, standard_error }) => {
+                    format!(
+                        "  from average {:>14}{}",
+                        number(*difference),
+                        interval(*difference, Some(*standard_error))
+                    )
+                }
+                None => interval(*coefficient, *standard_error),
+            };
             let range = range.map_or_else(String::new, |range| {
                 let [low, high] = range.map(|end| rounded(end, range[1] - range[0]));
                 format!("  within {low} to {high}")
@@ -147,19 +157,15 @@ pub(crate) fn model(model: &Model) -> String {
     text
 }
 
-/// Whether somebody could compare the coefficient of a category with 0.
+/// Whether a category is shown beside the average of its feature.
 fn has_intervals_of_categories(model: &Model) -> bool {
-    let is_known = |output: &Output| output.coefficients.iter().any(|one| one.standard_error.is_some());
-    let is_category = |feature: &Feature| match feature.kind {
-        FeatureKind::Categorical { .. } | FeatureKind::Hashed { .. } => true,
-        FeatureKind::Numeric { .. } => false,
-    };
-    model.outputs.iter().any(is_known) && model.schema.features().iter().any(is_category)
+    let is_known = |output: &Output| output.coefficients.iter().any(|one| one.from_average.is_some());
+    model.outputs.iter().any(is_known)
 }
 
 const DIFFERENCES: &str = "Categories of a feature are known by their differences: what is added to all of them can be taken from the \
-                           intercept. Compare them with one another and not with 0: their intervals have that sum in them, and the \
-                           difference of two that many rows have is known far better.\n";
+                           intercept. So the interval of a category is that of its difference from the average of its feature, whose \
+                           categories are weighted by how frequent the method took them to be.\n";
 
 /// Six decimals, or four digits and a power of ten where those would say little: a coefficient of a column in euros may be tiny.
 fn number(value: f64) -> String {

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::predict::by_hand;
-use crate::support::{Folder, MODEL, OUTCOME, Table, is_close, json, keys, number};
+use crate::support::{Folder, MODEL, OUTCOME, Table, is_close, json, keys, number, with_own_fingerprint};
 
 const PUBLIC: &str = "evaluate --model model.json --data table.csv --public --json";
 const PRIVATE: &str = "evaluate --model model.json --data table.csv --epsilon 4 --delta 1e-6";
@@ -23,7 +23,7 @@ fn what_cannot_be_asked_leaves_no_ledger() {
     model["schema"]["privacy"]["adjacency"] = "party".into();
     let public = model["certificate"]["public"].as_array_mut().expect("a list");
     public.push("the number of parties: NOT protected under party".into());
-    folder.write("model.json", model.to_string());
+    folder.write("model.json", with_own_fingerprint(model).to_string());
     let message = folder.refuse(2, PRIVATE);
     assert_snapshot!(message, @"error: --epsilon has no price under row:party, which the model in model.json is about, and so no figures can be bought of it; measure it on rows that need no protection, with --public");
     folder.succeed(PUBLIC);

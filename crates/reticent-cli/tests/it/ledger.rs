@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{FIT, Folder, SCHEMA, json, keys, number};
+use crate::support::{FIT, Folder, SCHEMA, json, keys, number, with_own_fingerprint};
 
 const INIT: &str = "ledger init l.ledger --epsilon 2 --delta 1e-6";
 
@@ -235,6 +235,14 @@ fn a_certificate_that_claims_less_than_was_charged_is_refused() {
     edited(&|model| model["certificate"]["public"] = serde_json::json!(["nothing: all is protected"]));
     assert!(folder.refuse(2, verify).contains("leaves out what its schema takes as public"));
     assert!(folder.refuse(2, "show edited.json").contains("leaves out what its schema takes as public"));
+    for edit in [
+        &(|model: &mut serde_json::Value| model["certificate"]["schema"] = "0".repeat(64).into())
+            as &dyn Fn(&mut serde_json::Value),
+        &|model| model["schema"]["features"][0]["kind"]["numeric"]["high"] = 101.0.into(),
+    ] {
+        edited(edit);
+        assert!(folder.refuse(2, "show edited.json").contains("about another schema than the one in it"));
+    }
     // Parts that fit one another, of another entry than the one named.
     for (what, edit) in [
         (
@@ -254,8 +262,10 @@ fn a_certificate_that_claims_less_than_was_charged_is_refused() {
             let noise = model["certificate"]["releases"][0]["noise_scale"].as_u64().expect("a number");
             model["certificate"]["releases"][0]["noise_scale"] = (noise * 2).into();
         }),
-        ("schema", &|model| model["certificate"]["schema"] = "0".repeat(64).into()),
-        ("schema", &|model| model["schema"]["features"][0]["kind"]["numeric"]["high"] = 101.0.into()),
+        ("schema", &|model| {
+            model["schema"]["features"][0]["kind"]["numeric"]["high"] = 101.0.into();
+            *model = with_own_fingerprint(model.take());
+        }),
         ("method", &|model| model["certificate"]["method"] = "walr".into()),
     ] {
         edited(edit);

@@ -44,7 +44,7 @@ fn a_plan_is_printed() {
       noise of a gradient coordinate        118.59239   standard deviation of one pass, in rows; a row adds at most 1
       noise of all passes together            4.87824   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
-      signal of one row                       0.20499   times the number of rows it is n mu (declare `rows` to see it): above 1000 privacy costs little; below 50 the model is little more than the base rate
+      signal of one row                       0.20499   times the number of rows it is n mu as gradients get it (declare `rows` to see it): above 1000, and above 100 a column, privacy costs little; below 50 the model is little more than the base rate
     ");
 }
 
@@ -76,7 +76,7 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
       noise of a gradient coordinate        118.59239   standard deviation of one pass, in rows; a row adds at most 1
       noise of all passes together            4.87824   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
-      signal against noise                 8199.68027   n mu: above 1000 privacy costs little; below 50 the model is little more than the base rate
+      signal against noise                 8199.68027   n mu as gradients get it: above 1000, and above 100 a column, privacy costs little; below 50 the model is little more than the base rate
     ");
 }
 
@@ -104,6 +104,21 @@ fn a_large_delta_is_explained() {
     let remark = "Delta 0.1 is large: it allows all of a row to be shown with that probability; choose it below 1 / (number of rows)";
     assert!(folder.succeed(&PLAN.replace("1e-6", "0.1")).contains(remark));
     assert!(!folder.succeed(PLAN).contains("is large"));
+    // Beside a declared number of rows, too.
+    folder.write("schema.toml", SCHEMA.replace("[target]", "rows = 40_000\n[target]"));
+    assert!(folder.succeed(&PLAN.replace("1e-6", "1e-4")).contains("Delta 0.0001 is large"));
+    assert!(!folder.succeed(&PLAN.replace("1e-6", "1e-5")).contains("is large"));
+}
+
+#[test]
+fn a_large_epsilon_is_explained_where_it_is_promised_too() {
+    let folder = Folder::new();
+    let large = PLAN.replace("--epsilon 1 ", "--epsilon 40 ");
+    assert!(folder.succeed(&large).contains("Epsilon 40 is large: "));
+    assert!(folder.succeed("ledger init l.ledger --epsilon 40 --delta 0.01").contains("Epsilon 40 is large: "));
+    assert!(folder.succeed("ledger show l.ledger").contains("Delta 0.01 is large: "));
+    // Of a ledger with a limit, too, epsilon is told at the delta that is asked for.
+    assert!(folder.succeed("ledger show l.ledger --delta 1e-9").contains("at delta 1e-9"));
 }
 
 /// Files that a `fit` line names need not be there, and nothing is written.

@@ -6,7 +6,7 @@ use arrow_array::types::Float64Type;
 use arrow_array::{RecordBatch, cast::AsArray};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::support::{AGE, DOSE, Folder, MODEL, Table, WARD, gzip, json, number, xz, zstd};
+use crate::support::{AGE, DOSE, Folder, MODEL, Table, WARD, gzip, json, number, with_own_fingerprint, xz, zstd};
 
 const PREDICT: &str = "predict --model model.json --data table.csv --out scored.csv";
 
@@ -174,7 +174,8 @@ fn columns_may_come_in_any_order_and_the_target_may_be_absent() {
 fn class_names_are_quoted() {
     let folder = Folder::new();
     folder.write("table.csv", "ward,age,dose\nsouth,100,10\n");
-    folder.write("model.json", MODEL.replace("\"yes\"", "\"yes, \\\"very\\\"\""));
+    let renamed = json(&MODEL.replace("\"yes\"", "\"yes, \\\"very\\\"\""));
+    folder.write("model.json", with_own_fingerprint(renamed).to_string());
     folder.succeed(PREDICT);
     let text = folder.text("scored.csv");
     assert!(text.starts_with("predicted_class,probability_no,\"probability_yes, \"\"very\"\"\"\n"), "{text}");

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use parquet::arrow::ArrowWriter;
+use reticent_core::schema::Schema;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -295,6 +296,13 @@ pub(crate) fn program() -> &'static Path {
 
 pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+/// The model with the fingerprint of its own schema in its certificate: without it an edited schema is refused.
+pub(crate) fn with_own_fingerprint(mut model: Value) -> Value {
+    let schema: Schema = serde_json::from_value(model["schema"].clone()).expect("a schema");
+    model["certificate"]["schema"] = schema.fingerprint().into();
+    model
 }
 
 pub(crate) fn number(value: &Value) -> f64 {

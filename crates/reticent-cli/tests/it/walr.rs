@@ -85,7 +85,35 @@ fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     assert!(number(&figures["auc"]) > 0.75, "{figures}");
     assert!(number(&figures["standard_error"]["auc"]) > 0.0);
     assert!(figures["privacy"]["not_protected"].as_str().expect("text").contains("NOT protected"));
-    assert!(folder.succeed(&evaluate.replace(" --json", "")).contains("NOT protected"));
+    let text = folder.succeed(&evaluate.replace(" --json", ""));
+    assert!(text.contains("NOT protected") && text.contains("without a usable label count as class \"no\""), "{text}");
+    assert_eq!(figures["unmatched"], "no");
+    let public = certificate["public"].as_array().expect("a list");
+    let says = |what: &str| public.iter().any(|fact| fact.as_str().expect("text").contains(what));
+    assert!(says("rows without a usable label count as class `no`") && says("target column `clicked`"), "{public:?}");
+    assert!(!says("which rows have a usable label"), "{public:?}");
+}
+
+/// Figures of labels in another order, or of other classes, would be wrong and look right.
+#[test]
+fn figures_are_not_made_of_answers_about_another_target() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+    folder.succeed(FIT);
+    folder.succeed("walr prepare-evaluation --model fitted.json --data features.csv --id event --out questions.csv");
+    let evaluate = "walr evaluate --model fitted.json --data features.csv --id event --weights questions.csv --release answers.json";
+    for (file, target) in [
+        ("a", "classes = [\"yes\", \"no\"]"),
+        ("b", "classes = [\"no\", \"yes\", \"perhaps\"]"),
+        ("c", "bounds = [0, 1]"),
+    ] {
+        folder.write("labels.toml", LABELS_SCHEMA.replace("classes = [\"no\", \"yes\"]", target));
+        folder.succeed(&format!("ledger init {file}.ledger --epsilon 10 --delta 1e-6 --promise user<=2:label"));
+        let asked = MEASURE.replace("weights.csv", "questions.csv").replace("release.json", "answers.json");
+        folder.succeed(&asked.replace("labels.ledger", &format!("{file}.ledger")));
+        assert!(folder.refuse(2, evaluate).contains("agree on the target"), "{target}");
+    }
 }
 
 /// Ids that went to other rows in between would give labels to other features, and a model of nothing.
@@ -188,7 +216,10 @@ fn a_release_is_not_believed_against_itself() {
     edited("label_set", json!("\u{1b}[2J"));
     let refused = folder.refuse(3, FIT);
     assert!(refused.contains("a control character in a name") && !refused.contains('\u{1b}'), "{refused}");
-    edited("target", json!({ "classes": [{ "name": "\u{1b}[2J", "spellings": ["x"] }] }));
+    edited(
+        "target",
+        json!({ "classes": [{ "name": "\u{1b}[2J", "spellings": ["x"] }, { "name": "b", "spellings": ["b"] }] }),
+    );
     let refused = folder.refuse(2, FIT);
     assert!(refused.contains("agree on the target") && !refused.contains('\u{1b}'), "{refused}");
 

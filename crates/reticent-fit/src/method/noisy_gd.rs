@@ -303,13 +303,13 @@ fn of_gradients(passes: NonZeroU32, schema: &Schema, gradient_noise: f64, little
         Some(rows) => Expectation {
             name: "signal against noise",
             value: rows as f64 / noise,
-            meaning: format!("what gradients get of n mu: {signal}"),
+            meaning: format!("n mu as gradients get it: {signal}"),
         },
         None => Expectation {
             name: "signal of one row",
             value: 1.0 / noise,
             meaning: format!(
-                "times the number of rows it is what they get of n mu (declare `rows` to see it): {signal}"
+                "times the number of rows it is n mu as gradients get it (declare `rows` to see it): {signal}"
             ),
         },
     });
