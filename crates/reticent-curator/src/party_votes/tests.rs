@@ -97,6 +97,7 @@ fn a_file_of_another_party_question_or_kind_is_refused() {
 fn lists_of_parties_are_checked() {
     let roster = Roster::parse("north\n\n# a comment\nsouth-2\n").expect("legal");
     assert_eq!(roster.parties(), ["north", "south-2"]);
+    assert_eq!(Roster::parse("\u{feff}north\n\nsouth-2\n"), Ok(roster), "a byte-order mark is no part of a name");
     assert_eq!(Roster::parse(""), Err(RosterError::Empty));
     assert_eq!(Roster::parse("a\nA\n"), Err(RosterError::Duplicate { line: 2, party: "A".to_owned() }));
     for name in ["../etc", ".hidden", "a b", "a/b", &"x".repeat(65), "ü"] {

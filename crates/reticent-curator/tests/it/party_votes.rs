@@ -81,7 +81,7 @@ fn missing_strange_and_malformed_files_are_refused_by_name() {
     }
     fs::remove_file(folder.path().join("b.csv")).expect("removes");
     fs::create_dir(folder.path().join("b.csv")).expect("makes");
-    refused("a\nb\n", &["party b", "no file"]);
+    refused("a\nb\n", &["party b", "no ordinary file"]);
 }
 
 /// Whatever a party's votes are, the sum moves by no more than the sensitivity that is charged.
