@@ -24,7 +24,7 @@ use crate::method::{start_weights, walr};
 use crate::model::Model;
 use crate::options::Options;
 use crate::plan::{Plan, PlanError, PrivacyClaim, USABLE_LABELS_PUBLIC, no_sensitivity, public_of_schema};
-use crate::prepared_fit::{FitError, Fitted};
+use crate::prepared_fit::{Covariance, FitError, Fitted};
 
 /// Weights that cannot be made, or a release that no model can be made of.
 #[derive(Debug, Error)]
@@ -116,6 +116,7 @@ pub fn fit(
         square,
     };
     let (weights, covariance) = walr::estimate(&features, &released, model, &settings, start.as_deref())?;
+    let covariance = covariance.map(|values| Covariance::beside_rows(values, &features.values, features.columns));
     let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance };
     Ok(Model::from_weights(schema, &fitted, Some(certificate(schema, release, init)?)))
 }

@@ -186,9 +186,11 @@ impl Model {
         let classes = class_names(schema);
         let output = |(index, weights): (usize, &[f64])| {
             // Covariance of the output's own weights.
-            let spread = covariance.as_ref().map(|all| {
+            let spread = covariance.as_ref().map(|known| {
                 let stride = columns * outputs;
-                move |row: usize, column: usize| all[(index * columns + row) * stride + index * columns + column]
+                move |row: usize, column: usize| {
+                    known.values[(index * columns + row) * stride + index * columns + column]
+                }
             });
             let intercept: f64 = maps.iter().zip(weights).map(|(map, weight)| map.to_intercept * weight).sum();
             let of_intercept = spread.as_ref().map(|spread| {
@@ -204,7 +206,7 @@ impl Model {
                     * unit
             });
             let mut from_average: Vec<Option<FromAverage>> = vec![None; columns];
-            if let Some(spread) = &spread {
+            if let (Some(spread), Some(known)) = (&spread, covariance) {
                 for block in category_blocks(encoding.coding()) {
                     let scales: Vec<f64> = maps[block.clone()].iter().map(|map| map.to_coefficient * unit).collect();
                     let entry = |row: usize, column: usize| {
@@ -212,7 +214,7 @@ impl Model {
                     };
                     let of_block: Vec<f64> =
                         weights[block.clone()].iter().zip(&scales).map(|(weight, scale)| weight * scale).collect();
-                    let shares = &encoding.centre()[block.clone()];
+                    let shares = &known.column_means[block.clone()];
                     from_average[block.clone()].copy_from_slice(&beside_their_average(&of_block, shares, entry));
                 }
             }

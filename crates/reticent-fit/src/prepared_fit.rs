@@ -48,8 +48,31 @@ pub struct Fitted {
     /// One weight a column, the intercept first; output after output: one for a number or two classes, else one a class.
     /// A score of a number is on the scale that maps the target's bounds onto `[-1, 1]`.
     pub weights: Vec<f64>,
-    /// Covariance of the weights, row after row, where the method knows it.
-    pub covariance: Option<Vec<f64>>,
+    /// Covariance of the weights, where the method knows it.
+    pub covariance: Option<Covariance>,
+}
+
+/// What is not known of weights, and of which columns they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Covariance {
+    /// Covariances of the weights, row after row.
+    pub values: Vec<f64>,
+    /// About the mean of each encoded column before it is centred, up to one factor: of a category the share of the rows.
+    pub column_means: Vec<f64>,
+}
+
+impl Covariance {
+    /// Of weights for these public rows of so many columns.
+    #[must_use]
+    pub fn beside_rows(values: Vec<f64>, rows: &[f64], columns: usize) -> Self {
+        let mut column_means = vec![0.0; columns];
+        for row in rows.chunks_exact(columns) {
+            column_means.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        let count = (rows.len() / columns).max(1) as f64;
+        column_means.iter_mut().for_each(|sum| *sum /= count);
+        Self { values, column_means }
+    }
 }
 
 impl PreparedFit {

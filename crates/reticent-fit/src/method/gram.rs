@@ -32,7 +32,7 @@ use crate::model::Model;
 use crate::number_marginals::{NumberMarginals, plan_marginals};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
-use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::prepared_fit::{Covariance, FitError, Fitted, PreparedFit, Releases};
 use crate::released_marginals::ScalingRule;
 use crate::row_number::declared_rows;
 
@@ -201,7 +201,12 @@ impl Fit {
         let covariance: Vec<f64> = found.covariance.iter().map(|value| value / (unit * unit)).collect();
         let mut weights = gram.spread(&weights, all);
         weights[0] += window.centre();
-        Ok(Fitted { weights, covariance: Some(gram.spread_matrix(&covariance, all)), encoding })
+        let covariance = Covariance {
+            values: gram.spread_matrix(&covariance, all),
+            // Categories are centred by their released shares, or as if all were as frequent.
+            column_means: encoding.centre().to_vec(),
+        };
+        Ok(Fitted { weights, covariance: Some(covariance), encoding })
     }
 }
 

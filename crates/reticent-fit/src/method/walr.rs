@@ -33,7 +33,7 @@ use thiserror::Error;
 use super::{FitRequest, Method, start_weights};
 use crate::options::{MethodOption, Options};
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
-use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::prepared_fit::{Covariance, FitError, Fitted, PreparedFit, Releases};
 use crate::public_ranges::within_ranges;
 
 /// Name on the command line and in certificates.
@@ -492,5 +492,6 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, window, square };
     let (weights, covariance) =
         estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
+    let covariance = covariance.map(|values| Covariance::beside_rows(values, &features.values, features.columns));
     Ok(Fitted { encoding: Arc::new(encoding), weights, covariance })
 }

@@ -23,7 +23,7 @@ use super::auxiliary::integer_rows;
 use super::{Auxiliary, Combiner, PartyRequest, plan};
 use crate::method::outputs;
 use crate::plan::{Expectation, PlanError, plan_release};
-use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
+use crate::prepared_fit::{Covariance, FitError, Fitted, PreparedFit, Releases};
 
 const NAME: &str = Combiner::NoisyStatistic.name();
 
@@ -114,11 +114,11 @@ impl Fit {
         let weights =
             (0..self.outputs).flat_map(|output| estimate.weights.col(output).iter().copied().collect::<Vec<_>>());
         let size = estimate.covariance.nrows();
-        let covariance = (0..size * size).map(|place| estimate.covariance[(place / size, place % size)]).collect();
+        let values = (0..size * size).map(|place| estimate.covariance[(place / size, place % size)]).collect();
         Ok(Fitted {
             encoding: self.auxiliary.encoding().clone(),
             weights: weights.collect(),
-            covariance: Some(covariance),
+            covariance: Some(Covariance::beside_rows(values, self.auxiliary.features(), self.auxiliary.columns())),
         })
     }
 }

@@ -11,7 +11,7 @@ use reticent_core::schema::Schema;
 use reticent_core::units::{Epsilon, MuSquared};
 use reticent_fit::certificate::{Certificate, CertifiedRelease};
 use reticent_fit::model::{Model, ModelError};
-use reticent_fit::prepared_fit::Fitted;
+use reticent_fit::prepared_fit::{Covariance, Fitted};
 use reticent_fit::raw_columns::RawColumns;
 use reticent_testkit::generate;
 
@@ -131,7 +131,7 @@ fn a_regression_is_told_in_the_units_of_its_target() {
     );
     let schema = Schema::from_text(&text).expect("legal");
     let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
-    let covariance = Some(vec![0.04, -0.01, -0.01, 0.09]);
+    let covariance = Some(Covariance { values: vec![0.04, -0.01, -0.01, 0.09], column_means: vec![1.0, 0.5] });
     let fitted = Fitted { encoding: encoding.clone(), weights: vec![0.5, 0.2], covariance };
     let model = Model::from_weights(&schema, &fitted, None);
     assert!((model.number(&[1.0, 5.0]) - 260.0).abs() < 1e-9);
@@ -142,6 +142,32 @@ fn a_regression_is_told_in_the_units_of_its_target() {
     let back = model.weights(&encoding);
     assert!((back[0] - 0.5).abs() < 1e-12 && (back[1] - 0.2).abs() < 1e-12);
     assert_eq!(Model::from_json(&model.to_json()).expect("its own text"), model);
+}
+
+/// Half of the rows in each of two categories, none in "other": differences from an average of 0, in units of a target from 100 to 300.
+#[test]
+fn a_category_is_told_beside_the_average_of_its_feature() {
+    let text = format!(
+        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nbounds = [100, 300]\n[features]\nx = {{ bounds = [0, 10] }}\n\
+         g = {{ categories = [\"a\", \"b\"] }}\n"
+    );
+    let schema = Schema::from_text(&text).expect("legal");
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let values = (0..25).map(|place| if place % 6 == 0 { 0.01 } else { 0.0 }).collect();
+    let rows = [[1.0, 0.2, 0.0, 1.0, 0.0], [1.0, 0.8, 0.0, 0.0, 1.0]].concat();
+    let covariance = Some(Covariance::beside_rows(values, &rows, 5));
+    let fitted = Fitted { encoding, weights: vec![0.5, 0.1, 0.7, 0.2, -0.2], covariance };
+    let model = Model::from_weights(&schema, &fitted, None);
+    let beside = |place: usize| model.outputs[0].coefficients[place].from_average;
+    assert_eq!(beside(0), None, "a number");
+    for (place, (difference, variance)) in [(1, (70.0, 0.015f64)), (2, (20.0, 0.005)), (3, (-20.0, 0.005))] {
+        let found = beside(place).expect("a category");
+        assert!((found.difference - difference).abs() < 1e-9, "{found:?}");
+        assert!((found.standard_error - 100.0 * variance.sqrt()).abs() < 1e-9, "{found:?}");
+    }
+    assert_eq!(Model::from_json(&model.to_json()).expect("its own text"), model);
+    let edited = model.to_json().replacen("\"column\": \"g=a\"", "\"column\": \"x\"", 1);
+    assert!(Model::from_json(&edited).is_err());
 }
 
 #[test]
