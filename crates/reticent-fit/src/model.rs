@@ -479,18 +479,17 @@ fn category_blocks(coding: &Coding) -> Vec<Range<usize>> {
     blocks.into_iter().map(|(_, block)| block).collect()
 }
 
-/// `b_k - sum_j p_j b_j` and its standard error, from coefficients `b` with this covariance and shares `p` up to a factor; nothing where no
-/// share is known, or nothing of the category.
+/// `b_k - sum_j p_j b_j` and its standard error, from coefficients `b` with this covariance and shares `p` up to a factor, all alike where none is
+/// above 0: whether a model says so must not depend on what noise has made of them. Nothing where nothing is known of the category.
 fn beside_their_average(
     coefficients: &[f64],
     shares: &[f64],
     covariance: impl Fn(usize, usize) -> f64,
 ) -> Vec<Option<FromAverage>> {
     let total: f64 = shares.iter().map(|share| share.max(0.0)).sum();
-    if total <= 0.0 {
-        return vec![None; coefficients.len()];
-    }
-    let shares: Vec<f64> = shares.iter().map(|share| share.max(0.0) / total).collect();
+    let alike = 1.0 / coefficients.len() as f64;
+    let shares: Vec<f64> =
+        shares.iter().map(|share| if total > 0.0 { share.max(0.0) / total } else { alike }).collect();
     let mean: f64 = shares.iter().zip(coefficients).map(|(share, one)| share * one).sum();
     let with_mean: Vec<f64> = (0..coefficients.len())
         .map(|row| shares.iter().enumerate().map(|(column, share)| share * covariance(row, column)).sum())
@@ -595,6 +594,8 @@ mod tests {
             assert!((found.difference - difference).abs() < 1e-12, "{found:?}");
             assert!((found.standard_error - variance.sqrt()).abs() < 1e-9, "{found:?}");
         }
-        assert_eq!(beside_their_average(&[1.0, 2.0], &[0.0, -1.0], covariance), [None, None]);
+        let unknown = beside_their_average(&[1.0, 2.0], &[0.0, -1.0], covariance);
+        let differences: Vec<f64> = unknown.iter().map(|one| one.expect("known").difference).collect();
+        assert_eq!(differences, [-0.5, 0.5], "all as frequent");
     }
 }
