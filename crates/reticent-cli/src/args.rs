@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Party(PartyCommand),
     /// Fit neighbouring synthetic tables over and over: how much the fits reveal at least
     ///
-    /// That is tens of thousands of fits, and takes from minutes to an hour, by the method: on a terminal a bar tells how far it is. A small
+    /// That is tens of thousands of fits, and takes many minutes, with some methods much longer: on a terminal a bar tells how far it is. A small
     /// --runs makes the last part shorter, not the pilot before it.
     Audit(AuditArguments),
     /// Run the whole job on the census table that comes with the program

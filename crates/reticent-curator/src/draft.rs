@@ -270,17 +270,14 @@ impl Summary {
         self.words.is_none() && self.numbers > 0 && 10 * self.numbers >= 9 * (self.numbers + self.others)
     }
 
-    /// Whether there are two words, spelt however they are.
-    fn has_two_words(&self) -> bool {
-        let folded: HashSet<String> = self.words.iter().flatten().map(|word| word.to_lowercase()).collect();
-        folded.len() == 2
+    /// The different words but for capitals.
+    fn folded_words(&self) -> HashSet<String> {
+        self.words.iter().flatten().map(|word| word.to_lowercase()).collect()
     }
 
     /// Whether two words are one but for capitals.
     fn has_spellings(&self) -> bool {
-        let words = self.words.iter().flatten();
-        let mut folded = HashSet::new();
-        words.into_iter().any(|word| !folded.insert(word.to_lowercase()))
+        self.words.as_ref().is_some_and(|words| self.folded_words().len() < words.len())
     }
 
     /// Whether these are many whole numbers, no two of which are equal.
@@ -354,7 +351,7 @@ impl Draft {
             Known::IsBoolean => line(text, format_args!("{OF_TWO_CLASSES}classes = [false, true]")),
             Known::Values(summary) => match declaration_of_target(summary) {
                 Ok(Declaration { keys, comment }) => {
-                    let has_two = keys.starts_with("classes") && summary.has_two_words();
+                    let has_two = keys.starts_with("classes") && summary.folded_words().len() == 2;
                     let order = if has_two { OF_TWO_CLASSES } else { "" };
                     line(text, format_args!("{order}{keys}{}", behind(comment)));
                 }

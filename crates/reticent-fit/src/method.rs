@@ -123,7 +123,7 @@ const WALR_PRODUCTS_MAX: f64 = 1e11;
 /// Columns up to which `gram` releases all products; beyond it the matrix has more than 2^20 entries.
 const GRAM_COLUMNS_MAX: usize = 1400;
 
-/// Signal `n mu` a column, from which on `gram` loses nothing beside a descent: `docs/methods/gram.md`.
+/// Signal `n mu` a column, from which on `gram` loses little beside a descent: `docs/methods/gram.md`.
 const GRAM_SIGNAL: f64 = 1000.0;
 
 /// Signal `n mu` below which `walr` predicts a number worse than a descent, whose noise is that of clipped residuals: `docs/methods/walr.md`.

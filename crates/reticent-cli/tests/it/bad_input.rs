@@ -274,6 +274,14 @@ fn an_empty_file_lacks_its_header() {
     }
 }
 
+/// The name that is told is the schema's, whatever the first line is.
+#[test]
+fn a_header_in_other_capitals_is_told_from_a_row() {
+    let folder = Folder::with_table();
+    folder.write("table.csv", "AGE,DOSE,WARD,OUTCOME\n50,10,north,no\n");
+    assert!(folder.refuse(3, FIT).contains("it has \"age\" in other capitals"));
+}
+
 /// The first line may be a row: it is not quoted.
 #[test]
 fn a_row_in_place_of_the_header_is_not_quoted() {

@@ -79,10 +79,12 @@ pub enum SourceError {
     #[error(
         "none of the schema's columns is in the first line of {}; {}",
         path.display(),
-        delimiter_advice(*delimiter, *likely_delimiter).or_else(|| capitals_advice(in_other_capitals.as_deref())).unwrap_or_else(|| {
-            "either the schema belongs to another table, or the file has no header: then write header = false and \
-             columns = [..] under [table] in the schema, or format = \"libsvm\" if it is one of libsvm".to_owned()
-        })
+        delimiter_advice(*delimiter, *likely_delimiter)
+            .or_else(|| capitals_advice(in_other_capitals.as_deref()))
+            .unwrap_or_else(|| {
+                "either the schema belongs to another table, or the file has no header: then write header = false and \
+                 columns = [..] under [table] in the schema, or format = \"libsvm\" if it is one of libsvm".to_owned()
+            })
     )]
     NotTheHeader {
         /// What was read.
@@ -327,7 +329,11 @@ impl SourceError {
 }
 
 fn capitals_advice(name: Option<&str>) -> Option<String> {
-    name.map(|name| format!("it has {name:?} in other capitals: write the names in the schema as the file has them, or the other way round"))
+    name.map(|name| {
+        format!(
+            "it has {name:?} in other capitals: write the names in the schema as the file has them, or the other way round"
+        )
+    })
 }
 
 fn delimiter_advice(declared: u8, likely: Option<u8>) -> Option<String> {
