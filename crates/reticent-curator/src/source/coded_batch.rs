@@ -2,6 +2,8 @@
 
 use reticent_core::contribution::CodedLabel;
 
+use sha2::{Digest, Sha256};
+
 use super::UncappedRows;
 use crate::out_of_memory::{OutOfMemory, make_room};
 
@@ -57,9 +59,15 @@ impl CodedBatch {
     #[inline]
     fn push_key(&mut self, key: Option<&[u8]>) {
         let key = key.unwrap_or_default();
-        let length = self.keys.len() + key.len();
+        let (start, rest) = key.split_at(if key.len() > KEY_BYTES { KEY_START_BYTES } else { key.len() });
+        let length = self.keys.len() + key.len().min(KEY_BYTES + 1);
         match make_room(&mut self.keys, length) {
-            Ok(()) => self.keys.extend_from_slice(key),
+            Ok(()) => {
+                self.keys.extend_from_slice(start);
+                if !rest.is_empty() {
+                    self.keys.extend_from_slice(&Sha256::digest(rest));
+                }
+            }
             Err(OutOfMemory) => self.lose(),
         }
         self.key_ends.push(self.keys.len());
@@ -107,6 +115,12 @@ impl CodedBatch {
 /// Codes, and bytes of keys, of a batch that is handed on: a block of text usually makes fewer.
 const CODES_FULL: usize = 1 << 19;
 const KEYS_FULL: usize = 1 << 20;
+
+/// Longest key that is kept as it is. Of a longer one there are its start and the SHA-256 of the rest (FIPS 180-4): as many bytes as no key has
+/// that is kept whole, so that two units have one key only if two texts with one digest can be found. A batch of long keys would fill
+/// the memory, as a page of Parquet can hold one key for many rows.
+const KEY_BYTES: usize = 256;
+const KEY_START_BYTES: usize = KEY_BYTES + 1 - 32;
 
 /// Batches that a thread has: one to fill, one on its way, one to wait with.
 pub(super) const BATCHES_A_WORKER: usize = 3;

@@ -33,9 +33,11 @@ use super::parquet_footer::{self, DeclaredPage};
 use super::row_readers::RowReaders;
 use super::{RawRow, Role, SourceError, WantedColumn};
 
-/// Rows decoded at a time; fewer where texts share their beginnings.
+/// Most rows decoded at a time; fewer where rows are long or texts share their beginnings.
 const BATCH_ROWS: usize = 8192;
 const BATCH_ROWS_OF_SHARED_TEXT: usize = 64;
+/// Bytes of decoded values that the rows of a batch are to have, where the footer tells: texts stay in their pages, which a batch holds.
+const BATCH_BYTES: u64 = 32 << 20;
 /// A page is decompressed whole; writers end one at about a megabyte. A file may ask for 2 GiB, for each of its columns.
 const PAGE_BYTES_MAX: i64 = 256 << 20;
 const LARGE_PAGE: &str = "a Parquet file with a page of more than 256 MiB";
@@ -185,17 +187,27 @@ impl ParquetTable {
         Ok(BatchReader { path: self.path.clone(), file, slots, projected, rows_left, reader })
     }
 
-    /// Rows decoded at a time: the same for all readers, whose rows are joined.
+    /// Rows decoded at a time: the same for all readers, whose rows are joined. No more than have [`BATCH_BYTES`] in any group of rows.
     fn batch_rows(&self) -> usize {
         let footer = self.metadata.metadata();
         let leaves = footer.file_metadata().schema_descr();
-        let chunks = footer.row_groups().iter().flat_map(|group| group.columns().iter().enumerate());
-        let mut read = chunks.filter(|(leaf, _)| {
-            let root = leaves.get_column_root_idx(*leaf);
-            self.slots.iter().any(|(column, _)| *column == root)
-        });
-        let shares = read.any(|(_, chunk)| chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY));
-        if shares { BATCH_ROWS_OF_SHARED_TEXT } else { BATCH_ROWS }
+        let mut rows = BATCH_ROWS;
+        for group in footer.row_groups() {
+            let read = group.columns().iter().enumerate().filter(|(leaf, _)| {
+                let root = leaves.get_column_root_idx(*leaf);
+                self.slots.iter().any(|(column, _)| *column == root)
+            });
+            let mut bytes = 0u64;
+            for (_, chunk) in read {
+                if chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
+                    rows = rows.min(BATCH_ROWS_OF_SHARED_TEXT);
+                }
+                bytes = bytes.saturating_add(chunk.uncompressed_size().unsigned_abs());
+            }
+            let of_row = (bytes / group.num_rows().unsigned_abs().max(1)).max(1);
+            rows = rows.min(usize::try_from(BATCH_BYTES / of_row).unwrap_or(BATCH_ROWS).max(1));
+        }
+        rows
     }
 
     /// Which part of the file so many rows are.

@@ -15,8 +15,9 @@ const NUM_CHILDREN: i64 = 5;
 const DEPTH_MAX: u32 = 32;
 /// Groups of columns within each other.
 const SCHEMA_DEPTH_MAX: usize = 64;
-/// What the format's own number of a group of rows allows.
-const ROW_GROUPS_MAX: u64 = i16::MAX as u64;
+/// Groups of rows, of which a reader keeps some hundred bytes each. The format's own numbers of them end at 32,767, but are optional, and writers
+/// go on without.
+const ROW_GROUPS_MAX: u64 = 1 << 20;
 
 /// Whether the footer of a file can be handed to the decoder. A file that is no Parquet file is for the decoder to refuse.
 pub(super) fn is_plausible(mut file: &File) -> io::Result<bool> {
