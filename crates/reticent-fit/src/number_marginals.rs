@@ -139,26 +139,36 @@ impl NumberMarginals {
         releases: &mut Releases<'_, '_>,
         place: usize,
     ) -> Result<TargetMean, FitError> {
-        let over_bounds = self.mean_in(releases, place - 1, TargetWindow::BOUNDS)?;
-        let in_window = self.mean_in(releases, place, self.window)?;
+        let over_bounds = self.sum_in(releases, place - 1, TargetWindow::BOUNDS)?;
+        let in_window = self.sum_in(releases, place, self.window)?;
+        if self.window == TargetWindow::BOUNDS {
+            return Ok(self.mean_of(pooled(over_bounds, in_window)));
+        }
+        let [over_bounds, in_window] = [over_bounds, in_window].map(|sum| self.mean_of(sum));
         let (centre, half) = (self.window.centre(), self.window.half());
         let apart = over_bounds.value - (centre + half * in_window.value);
         if apart.abs() > MEANS_APART * over_bounds.deviation.hypot(half * in_window.deviation) {
             self.window = TargetWindow::BOUNDS;
+            return Ok(over_bounds);
         }
-        Ok(if self.window == TargetWindow::BOUNDS { over_bounds } else { in_window })
+        Ok(in_window)
     }
 
-    /// The mean of the target as a window has it, with the error of its sum and of the number of rows.
-    fn mean_in(
+    /// The sum of the target as a window has it, and its noise.
+    fn sum_in(
         &self,
         releases: &mut Releases<'_, '_>,
         place: usize,
         window: TargetWindow,
-    ) -> Result<TargetMean, FitError> {
+    ) -> Result<[f64; 2], FitError> {
         let sum = releases.sum(place, &self.encoding, PassWeights::of_target(window))?;
-        let (value, deviation) = quotient([sum.values()[0], sum.noise_standard_deviation], [self.usable, self.noise]);
-        Ok(TargetMean { value, deviation, centre_deviation: self.scaled.centre_noise })
+        Ok([sum.values()[0], sum.noise_standard_deviation])
+    }
+
+    /// The mean that a sum stands for, with the error of both that and the number of rows.
+    fn mean_of(&self, sum: [f64; 2]) -> TargetMean {
+        let (value, deviation) = quotient(sum, [self.usable, self.noise]);
+        TargetMean { value, deviation, centre_deviation: self.scaled.centre_noise }
     }
 
     /// Variance of the target in its window around `mean`, from its bins there as far as they stand out of their noise.
@@ -170,6 +180,12 @@ impl NumberMarginals {
     pub(crate) fn target_deviation(&self, mean: f64) -> f64 {
         self.target_variance(mean).value.sqrt()
     }
+}
+
+/// Two answers to one question, by their precision.
+fn pooled([one, one_noise]: [f64; 2], [other, other_noise]: [f64; 2]) -> [f64; 2] {
+    let of_one = other_noise.powi(2) / (one_noise.powi(2) + other_noise.powi(2));
+    [of_one * one + (1.0 - of_one) * other, one_noise * of_one.sqrt()]
 }
 
 /// A sum `t` over a number of rows `n`, both with noise, and its error:
@@ -223,6 +239,13 @@ mod tests {
             let found = quotient(sum, rows);
             assert!((found.0 - value).abs() < 1e-12 && (found.1 - deviation).abs() < 1e-12, "{found:?}");
         }
+    }
+
+    /// By hand: precisions 1/9 and 1/16, so 16 of 25 parts of the first; and 1/(1/9 + 1/16) = 5.76.
+    #[test]
+    fn two_answers_are_better_than_one() {
+        let [value, noise] = pooled([10.0, 3.0], [60.0, 4.0]);
+        assert!((value - 28.0).abs() < 1e-12 && (noise - 2.4).abs() < 1e-12, "{value} {noise}");
     }
 
     #[test]

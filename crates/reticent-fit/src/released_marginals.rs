@@ -37,9 +37,21 @@ pub(crate) struct ScaledColumns {
     pub(crate) row_norm: f64,
     /// What the noise of a centre is in its scaled column: root of the mean square.
     pub(crate) centre_noise: f64,
+    /// The categories of every feature that has some.
+    pub(crate) categories: Vec<CategoryShares>,
     variance: Vec<f64>,
     /// The last columns, which rows list: what each of them varies by is not released.
     listed: usize,
+}
+
+/// How many of the rows have each category of a feature.
+pub(crate) struct CategoryShares {
+    /// Column of the first.
+    pub(crate) first: usize,
+    /// Released shares, which add up to 1.
+    pub(crate) shares: Vec<f64>,
+    /// Standard deviation of their noise.
+    pub(crate) noise: f64,
 }
 
 /// What a method asks of the scales of its columns.
@@ -182,7 +194,7 @@ impl ReleasedMarginals {
         let floor = floor + rare * NUMERIC_RARE + (rare * NUMERIC_RARE * many).min(numeric.mean_variance);
         let whole = (0.2 + rare).sqrt();
         let (mut centre, mut scale, mut variance, mut square) = (vec![0.0], vec![1.0], vec![0.0], vec![0.0]);
-        let mut before = 0.0;
+        let (mut before, mut categories) = (0.0, Vec::new());
         let mut columns = self.mean.iter().zip(&self.variance);
         for slot in coding.slot_kinds() {
             let (count, block) = match slot {
@@ -190,6 +202,11 @@ impl ReleasedMarginals {
                 SlotKind::Categories(categories) => (categories, (categories as f64 - 1.0).max(1.0).powf(-BLOCK_ROOT)),
             };
             let is_centred = count < WIDE_BLOCK_CATEGORIES;
+            if let SlotKind::Categories(_) = slot {
+                let (first, place) = (centre.len(), centre.len() - 1);
+                let shares = self.mean[place..place + count].to_vec();
+                categories.push(CategoryShares { first, shares, noise: self.noise[place] });
+            }
             for (mean, spread) in columns.by_ref().take(count) {
                 let unscaled = match slot {
                     SlotKind::Numeric => 0.5 * whole / (spread + floor).sqrt(),
@@ -217,7 +234,7 @@ impl ReleasedMarginals {
         }
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
         let listed = coding.listed().map_or(0, |listed| listed.features().len());
-        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, variance, listed }
+        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, categories, variance, listed }
     }
 }
 

@@ -39,3 +39,9 @@ pub mod fixed_sequence;
 pub mod normal_mean;
 
 pub use faer::{Mat, MatRef, Scale};
+
+/// `1/(1 + e^-score)`, the probability that log-odds stand for.
+#[must_use]
+pub fn sigmoid(score: f64) -> f64 {
+    1.0 / (1.0 + (-score).exp())
+}

@@ -14,6 +14,7 @@ use std::fmt;
 use reticent_core::largest_place::largest_place;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
+use reticent_math::sigmoid;
 
 use super::{Calibration, CalibrationBucket, Evaluation, Figure};
 use crate::model::{Model, Task};
@@ -278,10 +279,6 @@ fn calibration(buckets: &[Bucket], positives: &[f64], rows: f64) -> Calibration 
     let expected: f64 = buckets.iter().map(|bucket| bucket.predicted).sum();
     let bias = (positives.iter().sum::<f64>() - expected) / rows;
     Calibration { expected_error: Some(gaps), bias: Some(bias), buckets: listed }
-}
-
-fn sigmoid(score: f64) -> f64 {
-    1.0 / (1.0 + (-score).exp())
 }
 
 #[cfg(test)]

@@ -203,6 +203,8 @@ fn probability_at(stretched: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use reticent_math::sigmoid;
+
     use super::*;
 
     #[test]
@@ -242,7 +244,6 @@ mod tests {
     #[test]
     fn buckets_of_stretched_scores_are_those_of_their_probabilities() {
         for score in [-6.0f64, -0.3, 0.0, 2.5] {
-            let sigmoid = |score: f64| 1.0 / (1.0 + (-score).exp());
             assert!((probability_at(sigmoid(score / STRETCH)) - sigmoid(score)).abs() < 1e-12);
         }
         assert!([0.0f64, 0.5, 1.0].iter().all(|end| (probability_at(*end) - end).abs() < 1e-12));

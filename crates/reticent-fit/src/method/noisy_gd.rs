@@ -25,6 +25,7 @@ mod line_search;
 mod number;
 mod number_calibration;
 mod optimism;
+mod rare_categories;
 mod saturation;
 mod signal_check;
 
@@ -295,7 +296,7 @@ fn of_gradients(passes: NonZeroU32, schema: &Schema, gradient_noise: f64, little
         Expectation {
             name: "noise of all passes together",
             value: noise,
-            meaning: "standard deviation of their mean, a coordinate; a table of fewer rows has no signal".to_owned(),
+            meaning: "standard deviation per coordinate of the mean over all passes, in rows; a table of fewer rows has no signal".to_owned(),
         },
     ];
     let signal = format!("above 1000, and above 100 a column, privacy costs little; below 50 {little}");
@@ -303,13 +304,13 @@ fn of_gradients(passes: NonZeroU32, schema: &Schema, gradient_noise: f64, little
         Some(rows) => Expectation {
             name: "signal against noise",
             value: rows as f64 / noise,
-            meaning: format!("n mu as gradients get it: {signal}"),
+            meaning: format!("n mu of the gradients: {signal}"),
         },
         None => Expectation {
             name: "signal of one row",
             value: 1.0 / noise,
             meaning: format!(
-                "times the number of rows it is n mu as gradients get it (declare `rows` to see it): {signal}"
+                "multiply by the number of rows to get n mu of the gradients (declare `rows` to have it printed): {signal}"
             ),
         },
     });
@@ -427,6 +428,7 @@ impl Fit {
             kept: 1.0,
             unexplained: 1.0,
         };
+        let descended = descended.without_noise_of_rare_categories(signal);
         if matches!(releases.planned(of_gradient + 1).shape.map(), Map::ScoreHistogram { .. }) {
             descended.check_table(releases)?.calibrated(releases)
         } else {

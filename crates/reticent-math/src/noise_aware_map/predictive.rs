@@ -23,6 +23,7 @@ use super::mixture::Mixture;
 use super::nearest_weights::nearest_weights;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
+use crate::sigmoid;
 
 /// Variance of the log-odds of a mean rate, and of what effects add to a row's, below which modes and means are the same for all that matters.
 const RATE_KNOWN: f64 = 0.02;
@@ -183,10 +184,6 @@ impl MeanPredictions {
         }
         Self { rates, slopes }
     }
-}
-
-fn sigmoid(score: f64) -> f64 {
-    1.0 / (1.0 + (-score).exp())
 }
 
 #[cfg(test)]

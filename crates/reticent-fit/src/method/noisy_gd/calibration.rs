@@ -162,6 +162,8 @@ fn mean_probabilities(factor: f64, intercepts: &[f64], scores: &PublicScores) ->
 
 #[cfg(test)]
 mod tests {
+    use reticent_math::sigmoid;
+
     use super::*;
 
     /// Confidence that meets the hits at `best` and grows by so many rows an octave.
@@ -265,7 +267,6 @@ mod tests {
     #[test]
     fn one_intercept_stands_for_two_classes() {
         let scores: PublicScores = vec![(vec![0.0; 2], vec![0.0, 2.0]), (vec![0.0; 2], vec![0.0, -1.0])];
-        let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
         let rate =
             |intercept: f64, factor: f64| f64::midpoint(sigmoid(intercept + 2.0 * factor), sigmoid(intercept - factor));
         let found = intercepts_of(3.0, &[-0.7], &scores);

@@ -11,6 +11,7 @@ use super::calibration::{FACTORS, intercepts_of, likely_factor, weight_scale};
 use super::class_counts::{ClassCounts, centred_logs};
 use super::heavy_ball::{Flow, TIME};
 use super::optimism::{degrees_of_freedom, expected_hits, share_of_hits};
+use super::rare_categories;
 use super::saturation::divisors_of;
 use super::signal_check::{
     chance_of_signs, draw_scores, expected_gain, kept_of_hits, kept_share, unexplained, unexplained_by_hits,
@@ -45,6 +46,17 @@ pub(super) struct Descended {
 }
 
 impl Descended {
+    /// Draws categories that hardly any row has to their feature, for a signal `n mu`: log-odds of a usual effect are of the size of 1.
+    pub(super) fn without_noise_of_rare_categories(mut self, signal: f64) -> Self {
+        let (mut change, columns) = (self.change(), self.scaled.scale.len());
+        for (score, curvature) in change.chunks_exact_mut(columns).zip(self.curvatures()) {
+            let descent = rare_categories::Descent { time: self.flow.time(), signal, curvature, effect: 1.0 };
+            rare_categories::draw_to_their_feature(score, &self.scaled, descent);
+        }
+        self.weights = self.start.iter().zip(change).map(|(start, change)| start + change).collect();
+        self
+    }
+
     /// Keeps what a table of two classes and signs bears out, for a start at their rates.
     pub(super) fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Self, FitError> {
         let (mut change, rows) = (self.change(), self.rows);

@@ -23,7 +23,8 @@ use reticent_math::gram_regression::TargetMean;
 
 use super::column_order::ColumnOrder;
 use super::heavy_ball::{Flow, HeavyBall, Stride, descent_time_of_number};
-use super::number_calibration::{FACTORS, NumberChange, likely_factor};
+use super::number_calibration::{FACTORS, NumberChange, curvature, likely_factor};
+use super::rare_categories::{Descent, draw_to_their_feature};
 use super::{NAME, PARTS, Settings, gradient_step, of_gradients};
 use crate::method::{FitRequest, start_weights};
 use crate::model::Model;
@@ -124,6 +125,12 @@ impl Fit {
             descent.follow_in_order(&noisy, &start, &mut order, stretched);
         }
         let mut weights = descent.mean();
+        let clip = f64::from(pass(&[]).saturation());
+        let flow = Flow { stride, passes: passes.get(), ridge: l2 / rows };
+        let mut change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
+        let of_rare = Descent { time: flow.time(), signal, curvature: curvature(clip, deviation), effect: deviation };
+        draw_to_their_feature(&mut change, &marginals.scaled, of_rare);
+        weights.iter_mut().zip(&start).zip(change).for_each(|((weight, start), change)| *weight = start + change);
         if init.is_none() {
             let slopes = weights[1..].iter().map(|weight| weight * weight).sum::<f64>().sqrt();
             // What is left of the means of centred columns adds to the mean by their slopes.
@@ -134,8 +141,6 @@ impl Fit {
         let change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
         let change = NumberChange { start, change, scaled: &marginals.scaled };
         let steps = releases.sum(of_gradient + 1, &encoding, pass(&change.compared()))?;
-        let clip = f64::from(pass(&[]).saturation());
-        let flow = Flow { stride, passes: passes.get(), ridge: l2 / rows };
         let chance = change.chance(clip, deviation, flow, rows);
         let factor =
             if change.is_flat() { 1.0 } else { likely_factor(&steps.values(), steps.noise_standard_deviation, chance) };

@@ -100,7 +100,7 @@ pub(super) fn by_chance(freedom: f64, clip: f64, residual: f64, intercept: f64) 
 }
 
 /// Curvature of Huber's loss with this clip, for normal residuals of standard deviation `residual`: `E[psi'] = E[psi r] / E[r²]`.
-fn curvature(clip: f64, residual: f64) -> f64 {
+pub(super) fn curvature(clip: f64, residual: f64) -> f64 {
     over_normal(|z| (residual * z / clip).min(1.0) * z) / residual
 }
 

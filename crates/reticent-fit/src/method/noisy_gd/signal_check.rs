@@ -8,6 +8,7 @@
 use reticent_core::largest_place::largest_place;
 use reticent_math::fixed_sequence::FixedSequence;
 use reticent_math::normal_mean::{END, over_normal};
+use reticent_math::sigmoid;
 
 use crate::softmax::softmax;
 
@@ -173,9 +174,6 @@ fn expected_covariance(intercept: f64, deviation: f64) -> f64 {
 const FIXED_POINT_STEPS: u32 = 50;
 /// Halvings after which an intercept is known to the last digits.
 const BISECTIONS: u32 = 60;
-fn sigmoid(score: f64) -> f64 {
-    1.0 / (1.0 + (-score).exp())
-}
 
 #[cfg(test)]
 mod tests {
