@@ -69,7 +69,7 @@ fn print(line: &str) {
     println!("{line}");
 }
 
-/// A chore is built without optimisation; one that measures is run again with it.
+/// A chore is a development build, with checks; one that measures is run again as what ships is built.
 fn run_optimised() -> Result<(), String> {
     say("building with optimisation");
     let status = Command::new(env!("CARGO"))

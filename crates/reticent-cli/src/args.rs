@@ -9,6 +9,7 @@ use reticent_curator::memory_ceiling::MemoryCeiling;
 
 use crate::combiner_choice::CombinerChoice;
 use crate::method_choice::MethodChoice;
+use crate::solver_choice::SolverChoice;
 
 /// Regression models from private tables, with a certificate of what they reveal.
 #[derive(Parser)]
@@ -55,7 +56,7 @@ pub(crate) enum Command {
     /// Learn from the votes of parties on public rows: no row and no model crosses
     #[command(subcommand)]
     Party(PartyCommand),
-    /// Fit neighbouring synthetic tables over and over: how much the fits reveal at least
+    /// Bound from below what a method reveals, by many fits of neighbouring synthetic tables
     ///
     /// That is tens of thousands of fits, and takes many minutes, with some methods much longer: on a terminal a bar tells how far it is. A small
     /// --runs makes the last part shorter, not the pilot before it.
@@ -89,7 +90,7 @@ pub(crate) struct FitRequest {
 /// Where the rows lie while they are worked on.
 #[derive(Args)]
 pub(crate) struct StorageArguments {
-    /// Most memory to take whatever the size of the table, for example 1GiB: rows then lie in scratch files, encrypted
+    /// Memory ceiling, for example 1GiB: rows that do not fit are kept in encrypted scratch files
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemoryCeiling>,
     /// Folder on a disk for the scratch files, which have no names and end with the command; default: TMPDIR, else /var/tmp
@@ -104,10 +105,10 @@ pub(crate) struct StorageArguments {
 #[command(after_help = "\
 Examples:
   reticent fit --data patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 --out model.json
-  reticent fit --data patients.parquet --schema patients.toml --epsilon 0.5 --delta 1e-6 --ledger ward.ledger \\
-      --out model.json --json
-  reticent fit --data visits.csv.zst --schema visits.toml --epsilon 1 --delta 1e-6 --out model.json \\
-      --memory 1GiB --scratch /data/tmp")]
+  reticent fit --data patients.parquet --schema patients.toml --epsilon 0.5 --delta 1e-6 \\
+      --ledger ward.ledger --out model.json --json
+  reticent fit --data visits.csv.zst --schema visits.toml --epsilon 1 --delta 1e-6 \\
+      --out model.json --memory 1GiB --scratch /data/tmp")]
 pub(crate) struct FitArguments {
     /// Table: CSV or libsvm (plain, gzip, xz or zstd), or Parquet
     #[arg(long, value_name = "FILE")]
@@ -296,7 +297,8 @@ pub(crate) enum LedgerCommand {
     #[command(after_help = "\
 Examples:
   reticent ledger init ward.ledger --epsilon 2 --delta 1e-6
-  reticent ledger init ward.ledger --epsilon 2 --delta 1e-6 --promise row:add-remove --promise row:replace")]
+  reticent ledger init ward.ledger --epsilon 2 --delta 1e-6 \\
+      --promise row:add-remove --promise row:replace")]
     Init {
         /// Ledger file
         ledger: PathBuf,
@@ -348,7 +350,8 @@ pub(crate) enum SchemaCommand {
     #[command(after_help = "\
 Examples:
   reticent schema draft patients.csv > patients.toml
-  reticent schema draft patients.csv --target died --public-data published-sample.csv > patients.toml")]
+  reticent schema draft patients.csv --target died \\
+      --public-data published-sample.csv > patients.toml")]
     Draft {
         /// Table; only its column names (and types, for Parquet) are read, and nothing of it with --public-data
         data: PathBuf,
@@ -364,7 +367,7 @@ Examples:
         /// The CSV file has no header line
         #[arg(long)]
         no_header: bool,
-        /// Character between two values of a CSV file [default: the usual one that the first line has most of]
+        /// Character between two values of a CSV file [default: the usual one that occurs most often in the first line]
         #[arg(long, value_parser = ascii_character)]
         delimiter: Option<char>,
     },
@@ -388,29 +391,33 @@ Example:
     /// Train a simple classifier on a party's own rows and write its votes. NOT private by themselves: for the combiner only
     #[command(after_help = "\
 Example:
-  reticent party vote --schema study.toml --auxiliary public.csv --party north --data north-patients.csv --out north.csv")]
+  reticent party vote --schema study.toml --auxiliary public.csv --party north \\
+      --data north-patients.csv --out north.csv")]
     Vote(VoteArguments),
     /// Say what `party fit` would ask, pay and expect, without reading a vote
     #[command(after_help = "\
 Example:
-  reticent party plan --schema study.toml --auxiliary public.csv --parties parties.txt --epsilon 1 --delta 1e-6")]
+  reticent party plan --schema study.toml --auxiliary public.csv --parties parties.txt \\
+      --epsilon 1 --delta 1e-6")]
     Plan(PartyPlanArguments),
     /// Read the votes of all parties, charge the ledger, write model and certificate
     #[command(after_help = "\
 Examples:
-  reticent party fit --schema study.toml --auxiliary public.csv --parties parties.txt --votes votes \\
-      --epsilon 1 --delta 1e-6 --out model.json
-  reticent party fit --schema study.toml --auxiliary public.csv --parties parties.txt --votes votes \\
-      --epsilon 1 --delta 1e-6 --combiner party-soft-labels --penalty 0.1 --out algorithm-2.json --json")]
+  reticent party fit --schema study.toml --auxiliary public.csv --parties parties.txt \\
+      --votes votes --epsilon 1 --delta 1e-6 --out model.json
+  reticent party fit --schema study.toml --auxiliary public.csv --parties parties.txt \\
+      --votes votes --epsilon 1 --delta 1e-6 --combiner party-soft-labels --penalty 0.1 \\
+      --out algorithm-2.json --json")]
     Fit(PartyFitArguments),
-    /// Bound from below what combined votes reveal of one party, by fits of votes that are made up
+    /// Bound from below what combined votes reveal of one party, by many fits of made-up votes
     #[command(after_help = "\
 No vote is read: votes are made up, on auxiliary rows that are made up or given, and the ledger is one in memory.
 
 Examples:
   reticent party audit --mu 1
   reticent party audit --combiner party-averaging --mu 1 --runs 20000 --plot audit.svg
-  reticent party audit --schema study.toml --auxiliary public.csv --others 20 --epsilon 2 --delta 1e-6
+  reticent party audit --schema study.toml --auxiliary public.csv --others 20 \\
+      --epsilon 2 --delta 1e-6
 
 Exit code 70: the lower bound is above the claim.")]
     Audit(PartyAuditArguments),
@@ -557,12 +564,14 @@ pub(crate) struct WalrPrepareArguments {
     /// Column of the event ids
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: String,
-    /// Epsilon to be wished for: it shapes the weights, and the label holder decides
+    /// Epsilon that you expect to be granted: it only shapes the weights, the label holder decides
     #[arg(long, default_value = "1", allow_negative_numbers = true)]
     pub(crate) epsilon: Epsilon,
     /// Delta of the wish
     #[arg(long, default_value = "1e-6", allow_negative_numbers = true)]
     pub(crate) delta: Delta,
+    #[command(flatten)]
+    pub(crate) solver: SolverChoice<false>,
     /// Where the weights go: CSV
     #[arg(long, value_name = "WEIGHTS")]
     pub(crate) out: PathBuf,
@@ -622,9 +631,11 @@ pub(crate) struct WalrFitArguments {
     /// The label holder's answer
     #[arg(long, value_name = "RELEASE")]
     pub(crate) release: PathBuf,
-    /// A public model: centre of the prior
+    /// A public model: centre of the prior, or start of a descent
     #[arg(long, value_name = "MODEL")]
     pub(crate) init: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) solver: SolverChoice<true>,
     /// Where the model goes
     #[arg(long, value_name = "MODEL")]
     pub(crate) out: PathBuf,

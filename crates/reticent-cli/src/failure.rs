@@ -189,9 +189,10 @@ impl From<ElsewhereError> for Failure {
         match error {
             ElsewhereError::Fit(error) => error.into(),
             ElsewhereError::Release(_) | ElsewhereError::Features(_) => Self::Data(error.to_string()),
-            ElsewhereError::Adjacency(_) | ElsewhereError::Plan(_) | ElsewhereError::Target { .. } => {
-                Self::Usage(error.to_string())
-            }
+            ElsewhereError::Adjacency(_)
+            | ElsewhereError::Plan(_)
+            | ElsewhereError::Target { .. }
+            | ElsewhereError::Solver => Self::Usage(error.to_string()),
         }
     }
 }

@@ -71,10 +71,7 @@ impl OutputFile {
             let message = "is a database, perhaps a ledger, and is not replaced; choose another place for the result";
             return Err(Failure::Usage(format!("{} {message}", place.display())));
         }
-        let folder = match place.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            Some(_) | None => Path::new("."),
-        };
+        let folder = folder_of(place);
         let mut builder = tempfile::Builder::new();
         builder.prefix(".reticent-").suffix(".partial");
         // A result is as readable as any file that the person makes, subject to the umask.
@@ -89,8 +86,8 @@ impl OutputFile {
             return Err(Failure::InputOutput(format!("{}: {message}", place.display())));
         }
         // The error itself names the temporary file, which nobody has asked for.
-        let temporary = builder.tempfile_in(folder).map_err(|error| failed(error.kind().into()))?;
-        interrupt::begins(temporary.path());
+        let made = interrupt::begin(|| builder.tempfile_in(folder));
+        let temporary = made.map_err(|error| failed(error.kind().into()))?;
         Ok(Self { place: place.to_owned(), temporary })
     }
 
@@ -278,19 +275,17 @@ fn same(one: &Path, other: &Path) -> bool {
 
 /// A path that can be compared with another: of the file itself, or of its place when there is no file yet.
 fn resolve(path: &Path) -> PathBuf {
-    let parent = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        Some(_) | None => Path::new("."),
-    };
-    let in_folder = || Some(parent.canonicalize().ok()?.join(path.file_name()?));
+    let in_folder = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
 }
 
 fn sync_folder(place: &Path) -> io::Result<()> {
-    match place.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => fs::File::open(folder)?.sync_all(),
-        Some(_) | None => fs::File::open(".")?.sync_all(),
-    }
+    fs::File::open(folder_of(place))?.sync_all()
+}
+
+/// The folder that a file is in.
+fn folder_of(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The first bytes of every SQLite database.

@@ -40,9 +40,12 @@ pub(crate) fn listen() {
     });
 }
 
-/// A file that is to be removed when it is not completed, or a folder for a while.
-pub(crate) fn begins(partial: &Path) {
-    under_way().partial.insert(partial.to_owned());
+/// Makes a file that is to be removed when it is not completed, or a folder for a while. No interruption falls between the two.
+pub(crate) fn begin<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let mut under_way = under_way();
+    let made = make()?;
+    under_way.partial.insert(made.as_ref().to_owned());
+    Ok(made)
 }
 
 /// The file is complete.

@@ -12,6 +12,7 @@ mod method_choice;
 mod option_flags;
 mod progress;
 mod report;
+mod solver_choice;
 
 use clap::Parser;
 

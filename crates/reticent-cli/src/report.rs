@@ -7,15 +7,17 @@ macro_rules! line {
     };
 }
 
+mod claim;
 mod evaluation;
 mod ledger;
 mod model;
 mod plan;
 mod schema;
 
+pub(crate) use self::claim::{Claim, is_large, weak_claim};
 pub(crate) use self::evaluation::{comparison, evaluation, evaluation_json};
 pub(crate) use self::ledger::{account, account_json, account_json_at, entry_json, late_limit, ledger};
-pub(crate) use self::model::{claim, is_large, model, not_private, remark, weak_claim};
+pub(crate) use self::model::{model, not_private, remark};
 pub(crate) use self::plan::plan;
 pub(crate) use self::schema::schema;
 

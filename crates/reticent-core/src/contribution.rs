@@ -30,7 +30,8 @@ pub const UNUSABLE_LABEL: CodedLabel = i16::MIN;
 /// row that satisfies the invariant of [`LatticeRow`] and every label.
 ///
 /// # Panics
-/// On queries that do not read lattice rows: [`add_marginals`] and [`add_matrix_label`] answer those.
+/// On queries that do not read lattice rows, which have functions of their own here: marginals, bins, label sums, votes of parties, and
+/// minima.
 pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel, totals: &mut [i128]) {
     let weights = query.weights();
     match *query.shape().map() {

@@ -284,8 +284,15 @@ pub fn affordable_epsilon_down(left: MuSquared, delta: Delta) -> f64 {
 
 /// Rounded down to the six decimals that messages print, so that a request for the printed figure fits.
 #[must_use]
-pub fn six_decimals_down(epsilon: f64) -> f64 {
-    (epsilon * 1e6).floor() / 1e6
+pub fn six_decimals_down(figure: f64) -> f64 {
+    (figure * 1e6).floor() / 1e6
+}
+
+/// Rounded up to the six decimals that messages print, for what was spent or is claimed; but for a part in 10^9, which its computation may
+/// have added: a whole budget of 2 is told as 2.
+#[must_use]
+pub fn six_decimals_up(figure: f64) -> f64 {
+    (figure * 1e6 * (1.0 - 1e-9)).ceil() / 1e6
 }
 
 /// The figures of a request that does not fit the budget.
@@ -312,8 +319,8 @@ pub enum Refusal {
     #[error(
         "the ledger refuses: under {} the request costs mu {:.6} (epsilon {:.6} at delta {:e}) and mu {:.6} is left; \
          the largest request that fits is epsilon {:.6} at delta {:e}",
-        .0.relation, .0.asked_mu, .0.asked_epsilon, .0.delta.get(), .0.left_mu, six_decimals_down(.0.left_epsilon),
-        .0.delta.get()
+        .0.relation, six_decimals_up(.0.asked_mu), six_decimals_up(.0.asked_epsilon), .0.delta.get(),
+        six_decimals_down(.0.left_mu), six_decimals_down(.0.left_epsilon), .0.delta.get()
     )]
     Exhausted(Box<Exhausted>),
     /// It has no finite price in a promised relation.

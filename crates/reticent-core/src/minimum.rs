@@ -271,7 +271,7 @@ impl MinimumQuery {
     /// # Errors
     /// [`QueryError`] when shape, encoding and centre do not belong together, or rows are not clipped to one bound.
     pub fn new(shape: QueryShape, encoding: Arc<Encoding>, centre: &[f64]) -> Result<Self, QueryError> {
-        let Map::Minimum(minimum) = *shape.map() else { return Err(QueryError::Range("a query for a minimum")) };
+        let Map::Minimum(minimum) = *shape.map() else { return Err(QueryError::Kind) };
         match encoding.norm() {
             NormRule::Clip(_) => {}
             NormRule::OwnNorm => return Err(QueryError::Range("the norm rule of a minimum")),

@@ -79,7 +79,7 @@ impl SumQuery {
             | Map::LabelSquares
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. } => return Err(QueryError::Matrix),
-            Map::Minimum(_) => return Err(QueryError::Range("a sum")),
+            Map::Minimum(_) => return Err(QueryError::Kind),
             Map::ClassCount { .. }
             | Map::TargetSum
             | Map::CorrectCount { .. }

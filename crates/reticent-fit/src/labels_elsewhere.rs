@@ -20,10 +20,13 @@ use reticent_math::noise_aware_map::Noisy;
 use thiserror::Error;
 
 use crate::certificate::{Certificate, LedgerReference};
-use crate::method::{start_weights, walr};
+use crate::method::walr::{self, Walr};
+use crate::method::{Method, start_weights};
 use crate::model::Model;
 use crate::options::Options;
-use crate::plan::{Plan, PlanError, PrivacyClaim, USABLE_LABELS_PUBLIC, no_sensitivity, public_of_schema};
+use crate::plan::{
+    Plan, PlanError, PrivacyClaim, USABLE_LABELS_PUBLIC, no_sensitivity, public_of_schema, public_of_start,
+};
 use crate::prepared_fit::{Covariance, FitError, Fitted};
 
 /// Weights that cannot be made, or a release that no model can be made of.
@@ -51,6 +54,12 @@ pub enum ElsewhereError {
         /// Target of the schema.
         expected: String,
     },
+    /// A descent splits the gradient into features and the released sum, which holds for the features' own vectors alone.
+    #[error(
+        "the weights were not made for a published solver; fit with --solver noise-aware, the default, or make new ones with \
+         `walr prepare --solver full-batch` or `hybrid-minibatch`, which both take, and have them measured"
+    )]
+    Solver,
     /// The features.
     #[error(transparent)]
     Features(#[from] walr::UnfitFeatures),
@@ -61,7 +70,8 @@ pub enum ElsewhereError {
 
 /// Chooses one row of integers for every row of features, for about the noise that `claim` will bring.
 ///
-/// The claim is a wish: it shapes the weights and binds nobody. Any noise gives a valid model.
+/// The claim is a wish: it shapes the weights and binds nobody. Any noise gives a valid model. Of `options`, those of method `walr`, the solver
+/// alone matters here: the published ones take the features times a constant.
 ///
 /// # Errors
 /// [`ElsewhereError`].
@@ -88,7 +98,7 @@ pub fn weights(
     Ok(walr::public_matrix(&features, model, &settings, scale.get() as f64)?)
 }
 
-/// Fits a model to a release about the rows of a list; `features` are in the list's order.
+/// Fits a model to a release about the rows of a list; `features` are in the list's order. `options` are those of method `walr`.
 ///
 /// # Errors
 /// [`ElsewhereError`].
@@ -105,6 +115,10 @@ pub fn fit(
     check_target(schema, release)?;
     let model = walr::response_model(schema);
     let (features, encoding) = walr::read_features(features, &plain(schema), model, &settings);
+    let is_published = matches!(settings, walr::Settings::Descent(_));
+    if is_published && *list.matrix().as_ref() != walr::public_matrix(&features, model, &settings, 0.0)? {
+        return Err(ElsewhereError::Solver);
+    }
     let start = init.map(|init| start_weights(init, schema, &encoding)).transpose()?;
     let unit = walr::label_unit(model).powi(2);
     let square = release.square()?.map(|(value, noise)| Noisy { value: value / unit, noise: noise / unit });
@@ -127,7 +141,10 @@ fn plain(schema: &Schema) -> Encoding {
 
 fn settings(schema: &Schema, options: &Options) -> Result<walr::Settings, ElsewhereError> {
     match schema.privacy().adjacency {
-        Adjacency::Label => Ok(walr::Settings::of(options)?),
+        Adjacency::Label => {
+            options.check(walr::NAME, Walr.options())?;
+            Ok(walr::Settings::of(options)?)
+        }
         other @ (Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party) => Err(ElsewhereError::Adjacency(other)),
     }
 }
@@ -188,7 +205,7 @@ fn certificate(
         release.label_set
     ));
     if let Some(init) = init {
-        public.push(format!("the start model (sha256 {}), declared public", init.fingerprint()));
+        public.extend(public_of_start(init));
     }
     let releases = release.planned.releases();
     let request = Request {

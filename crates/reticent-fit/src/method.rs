@@ -223,6 +223,25 @@ pub(crate) fn start_weights(init: &Model, schema: &Schema, encoding: &Encoding) 
     }
 }
 
+/// [`start_weights`] for a method that can leave the intercept out.
+///
+/// # Errors
+/// [`PlanError::Parameter`] where it does, else [`PlanError::Init`].
+pub(crate) fn start_weights_with_intercept(
+    init: &Model,
+    schema: &Schema,
+    encoding: &Encoding,
+    intercept: bool,
+) -> Result<Vec<f64>, PlanError> {
+    if intercept {
+        return start_weights(init, schema, encoding);
+    }
+    Err(PlanError::Parameter(
+        "a model without an intercept cannot keep that of a start model; leave --init out, or fit an intercept"
+            .to_owned(),
+    ))
+}
+
 /// Larger than any coefficient of a model that says something, and far from the largest float.
 const START_WEIGHT_MAX: f64 = 1e100;
 

@@ -7,6 +7,7 @@ use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::hex::hex;
 use reticent_core::label_query::NOT_PROTECTED;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -354,6 +355,10 @@ impl Model {
     pub fn from_json(text: &str) -> Result<Self, ModelError> {
         #[derive(Deserialize)]
         struct Document {
+            #[serde(rename = "format")]
+            _format: IgnoredAny,
+            #[serde(rename = "version")]
+            _version: IgnoredAny,
             task: Task,
             classes: Vec<String>,
             outputs: Vec<Output>,
@@ -376,8 +381,9 @@ impl Model {
         if version != u64::from(MODEL_VERSION) {
             return Err(ModelError::Version(version));
         }
-        let Document { task, classes, outputs, schema, public_data, remark, certificate } =
-            serde_json::from_value(value)?;
+        // From the text: of a key that is there twice, a value would have kept the last, and a person reads the first.
+        let Document { task, classes, outputs, schema, public_data, remark, certificate, .. } =
+            serde_json::from_str(text)?;
         let contradiction = |what: &str| Err(ModelError::Inconsistent(what.to_owned()));
         if task != Task::of(&schema) || classes != class_names(&schema) {
             return contradiction("its classes are not those of its schema");
@@ -428,7 +434,12 @@ impl Model {
             }
         }
         let (format, version) = (MODEL_FORMAT.to_owned(), MODEL_VERSION);
-        Ok(Self { format, version, task, classes, outputs, schema, public_data, remark, certificate })
+        let model = Self { format, version, task, classes, outputs, schema, public_data, remark, certificate };
+        // What nothing reads nothing checks: it could say of a claim what it likes.
+        match first_unknown_key(&value, &serde_json::to_value(&model)?) {
+            Some(key) => contradiction(&format!("{key:?} is no part of one")),
+            None => Ok(model),
+        }
     }
 
     /// SHA-256 of the model file's text.
@@ -443,6 +454,22 @@ impl Model {
         let mut text = serde_json::to_string_pretty(self).expect("a model has only strings and finite numbers");
         text.push('\n');
         text
+    }
+}
+
+/// The first key of a document that a document like it lacks. What is `null` says nothing.
+fn first_unknown_key<'v>(found: &'v serde_json::Value, known: &serde_json::Value) -> Option<&'v str> {
+    use serde_json::Value;
+    match (found, known) {
+        (Value::Object(found), Value::Object(known)) => found.iter().find_map(|(key, value)| match known.get(key) {
+            Some(known) => first_unknown_key(value, known),
+            None if value.is_null() => None,
+            None => Some(key.as_str()),
+        }),
+        (Value::Array(found), Value::Array(known)) => {
+            found.iter().zip(known).find_map(|(found, known)| first_unknown_key(found, known))
+        }
+        _ => None,
     }
 }
 

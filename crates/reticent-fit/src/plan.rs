@@ -5,7 +5,7 @@ use reticent_core::account::pure::PureLoss;
 use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::coding::Coding;
 use reticent_core::label_use::LabelUse;
-use reticent_core::ledger::{PlannedRelease, Request};
+use reticent_core::ledger::{PlannedRelease, Request, six_decimals_up};
 use reticent_core::query::{QueryError, QueryShape};
 use reticent_core::schema::{FeatureKind, Schema};
 use reticent_core::units::{Delta, Epsilon, Mu, MuSquared, NoiseDistribution, NoiseScale};
@@ -13,6 +13,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::method::FitRequest;
+use crate::model::Model;
 
 /// The promise that a fit is planned for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,7 +80,9 @@ pub struct Expectation {
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum PlanError {
     /// The method cannot work on this kind of target.
-    #[error("method {method} fits {fits}, and the schema's target has {found}; change [target] in the schema")]
+    #[error(
+        "method {method} fits {fits}, and the schema's target has {found}; choose another method (auto takes one that fits it), or describe the column otherwise in [target]"
+    )]
     Target {
         /// The method.
         method: &'static str,
@@ -122,7 +125,7 @@ pub enum PlanError {
     },
     /// No linear term of any size makes up for the ridge that was asked for.
     #[error(
-        "--l2 is too small for mu {mu:.4}: the smaller the ridge, the more one row can bend the loss, which noise cannot hide; ask for a larger --l2, or leave it out for one that fits the budget"
+        "--l2 is too small for mu {mu:.4}: the smaller the ridge, the more one row can bend the loss, and beyond that no noise hides it; ask for a larger --l2, or leave it out for one that fits the budget"
     )]
     Ridge {
         /// The budget.
@@ -267,26 +270,32 @@ fn declared_public(request: &FitRequest<'_>) -> Vec<String> {
         );
     }
     if let Some(model) = request.init {
-        public.push(match &model.public_data {
-            Some(data) => format!(
-                "the rows of {} (sha256 {}), declared public, and the start model fitted to them (sha256 {})",
-                data.file,
-                data.sha256,
-                model.fingerprint()
-            ),
-            None => format!("the start model (sha256 {}), declared public", model.fingerprint()),
-        });
-        if let Some(certificate) = &model.certificate {
-            public.push(format!(
-                "the start model was itself fitted privately: epsilon {} at delta {:e} (mu {:.6}), ledger {}, entry {}; \
-                 for units that are in both tables the two claims add up",
-                certificate.epsilon,
-                certificate.delta.get(),
-                certificate.mu,
-                certificate.ledger.id,
-                certificate.ledger.entry
-            ));
-        }
+        public.extend(public_of_start(model));
+    }
+    public
+}
+
+/// What a start model takes as public.
+pub(crate) fn public_of_start(model: &Model) -> Vec<String> {
+    let mut public = vec![match &model.public_data {
+        Some(data) => format!(
+            "the rows of {} (sha256 {}), declared public, and the start model fitted to them (sha256 {})",
+            data.file,
+            data.sha256,
+            model.fingerprint()
+        ),
+        None => format!("the start model (sha256 {}), declared public", model.fingerprint()),
+    }];
+    if let Some(certificate) = &model.certificate {
+        public.push(format!(
+            "the start model was itself fitted privately: epsilon {} at delta {:e} (mu {:.6}), ledger {}, entry {}; \
+             for units that are in both tables the two claims add up",
+            certificate.epsilon,
+            certificate.delta.get(),
+            six_decimals_up(certificate.mu),
+            certificate.ledger.id,
+            certificate.ledger.entry
+        ));
     }
     public
 }
@@ -329,7 +338,7 @@ pub(crate) fn public_of_schema(schema: &Schema) -> Vec<String> {
                 format!("a round figure of {rows} for the number of units, declared in the schema")
             }
             Adjacency::Replace | Adjacency::Label => {
-                format!("a figure of {rows} for the number of units, declared in the schema or counted where it declares none")
+                format!("a figure of {rows} for the number of units, declared in the schema or counted where it declares none (a usual one where a plan for the counted number would not fit in the ledger)")
             }
         });
     }

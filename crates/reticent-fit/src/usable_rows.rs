@@ -2,6 +2,7 @@
 //!
 //! Nothing is refused for it, and nothing is asked: the remark is computed from releases that are paid for.
 
+use reticent_core::adjacency::Adjacency;
 use reticent_core::query::Map;
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::sum::Release;
@@ -39,11 +40,13 @@ impl UsableRows {
         self.precision += precision;
     }
 
-    /// What to say where noise could be all that was counted, unless no more rows are declared.
+    /// What to say where noise could be all that was counted, unless no more rows are declared. Under label adjacency which rows have a usable
+    /// target is public, and a fit without any is refused: there is nothing to guess.
     #[must_use]
     pub fn remark(&self, schema: &Schema) -> Option<String> {
         let noise = self.precision.powf(-0.5);
-        if self.precision <= 0.0 || self.rows >= DEVIATIONS * noise {
+        let is_public = schema.privacy().adjacency == Adjacency::Label;
+        if is_public || self.precision <= 0.0 || self.rows >= DEVIATIONS * noise {
             return None;
         }
         let most = (self.rows.max(0.0) + MOST_DEVIATIONS * noise).ceil();

@@ -30,9 +30,8 @@ const SCHEMA: &str = include_str!("../../../../examples/adult/adult.toml");
 const TRAINING_ROWS: usize = 32_561;
 
 pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
-    let temporary =
-        tempfile::tempdir().map_err(|error| Failure::InputOutput(format!("no temporary folder: {error}")))?;
-    interrupt::begins(temporary.path());
+    let temporary = interrupt::begin(tempfile::tempdir)
+        .map_err(|error| Failure::InputOutput(format!("no temporary folder: {error}")))?;
     let folder = match &arguments.keep {
         Some(folder) => {
             std::fs::create_dir_all(folder)
@@ -88,7 +87,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         ("base rate", &base),
     ]));
     text.push('\n');
-    text.push_str(&report::claim(certificate, &private.schema));
+    text.push_str(&report::Claim::of_certificate(certificate, private.schema.privacy().rows).text());
     text.push('\n');
     if arguments.keep.is_some() {
         text.push_str(&report::account(&ledger_path, &account, request.delta));

@@ -86,6 +86,7 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     let mut request = plan.request(&data_name(&arguments.data), schema);
     "evaluate".clone_into(&mut request.purpose);
     let grants = session.pay(&request)?;
+    let price = request.price_up(&plan.claim.relation).expect("the ledger admits finite prices only");
     let evaluation = private::evaluate(&mut session, grants, &plan, schema, &encoding, &model.weights(&encoding))?;
     drop(session);
 
@@ -97,7 +98,8 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
             "relation": plan.claim.relation.to_string(),
             "epsilon": epsilon,
             "delta": delta,
-            "mu": request.price_up(&plan.claim.relation).map(reticent_core::units::MuSquared::mu_up),
+            "mu": price.mu_up(),
+            "public": plan.public,
         });
         document["ledger"] =
             account.map_or(serde_json::Value::Null, |account| report::account_json(ledger.path(), &account, delta));
@@ -109,8 +111,9 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
         Some(_) => format!("In the log loss, the loss of a row counts as {} at most.\n", private::loss_cap(schema)),
         None => String::new(),
     };
-    let weak = report::weak_claim(epsilon, delta, schema.privacy().rows);
-    files::print_or_rescue(&format!("{}\n{cut}{weak}{account}", report::evaluation(&evaluation)))
+    let (relation, rows, public) = (&plan.claim.relation, schema.privacy().rows, &plan.public);
+    let claim = report::Claim { relation, epsilon, delta, mu: price.mu_up(), pure: None, rows, public };
+    files::print_or_rescue(&format!("{}\n{cut}{}{account}", report::evaluation(&evaluation), claim.text()))
 }
 
 /// The questions. The schema is the model's own, so that there is nothing in it to change, and no other method to choose.

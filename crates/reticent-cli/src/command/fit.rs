@@ -50,7 +50,6 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
         Storage::checked(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
     let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &storage)?;
     if schema.privacy().rows.is_none() && schema.relation().has_public_row_number() {
-        // As it is planned so far: what is planned with the number has the same labels and at most the same price.
         let request = prepared.plan().request(&data_name(&arguments.data), &schema);
         let number = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number(&request)?;
         let number = number.ok_or_else(|| {
@@ -61,7 +60,12 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
                 schema.relation()
             ))
         })?;
-        prepared = prepare(&schema.with_rows(number))?;
+        // Noise scales are whole, and so a price depends a little on the number. Whether a fit is paid for must not, as it would tell the number
+        // of rows with labels that nothing holds to yet: a plan that does not fit any more gives way to the one that was admitted.
+        let counted = prepare(&schema.with_rows(number))?;
+        if ledger.account()?.admit(&counted.plan().request(&data_name(&arguments.data), &schema)).is_ok() {
+            prepared = counted;
+        }
     }
     let model = fit(&rows, &data_name(&arguments.data), &prepared, &schema, &mut ledger)?;
 
@@ -99,7 +103,7 @@ pub(super) fn write_and_report(
     let certificate = model.certificate.as_ref().expect("a private fit has a certificate");
     files::print(&format!(
         "{}\nModel: {}\n{}{}",
-        report::claim(certificate, &model.schema),
+        report::Claim::of_certificate(certificate, model.schema.privacy().rows).text(),
         place.display(),
         report::remark(model),
         report::account(ledger.path(), &account, delta)

@@ -6,6 +6,7 @@ mod label_holder;
 use std::path::Path;
 
 use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, UnmatchedLabel, WeightList};
+use reticent_core::ledger::six_decimals_up;
 use reticent_core::schema::TargetKind;
 use reticent_curator::weights_file;
 use serde_json::json;
@@ -34,7 +35,7 @@ fn privacy_text(release: &LabelRelease) -> String {
         "Privacy: epsilon {} at delta {:e} (mu {:.6})\n{}Protects: {}\nNot protected: {NOT_PROTECTED}\n",
         release.epsilon,
         release.delta.get(),
-        mu_of(release),
+        six_decimals_up(mu_of(release)),
         report::weak_claim(release.epsilon, release.delta, None),
         release.relation
     )

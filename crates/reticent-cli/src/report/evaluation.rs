@@ -16,7 +16,11 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
         let Some(Figure { value, standard_error }) = figure else { continue };
         let note = if is_cut(value, &range) { "noise; cut at the end of its range" } else { "noise" };
         if let (true, Some(error)) = (value.is_nan(), standard_error) {
-            line!(text, "{name:<9} {:>10}  ± {error:.4} (noise; more rows or budget would tell)", "hidden");
+            line!(
+                text,
+                "{name:<9} {:>10}  ± {error:.4} (noise; more rows or a larger epsilon would show it)",
+                "hidden"
+            );
             continue;
         }
         if !value.is_finite() {
@@ -29,7 +33,7 @@ pub(crate) fn evaluation(evaluation: &Evaluation) -> String {
     let Some(calibration) = &evaluation.calibration else { return text };
     if let Some(gap) = calibration.expected_error {
         line!(text, "\nCalibration (mean gap {gap:.4}):");
-        line!(text, "  {:<13} {:>7} {:>10} {:>10}", "probability", "rows", "predicted", "observed");
+        line!(text, "  {:<13} {:>7} {:>10} {:>10}", "probability", "share", "predicted", "observed");
         for bucket in &calibration.buckets {
             let range = format!("{:.3}..{:.3}", bucket.low, bucket.high);
             line!(

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use reticent_core::ledger::{Account, Budget, affordable_epsilon_down, epsilon_of, six_decimals_down};
+use reticent_core::adjacency::Relation;
+use reticent_core::ledger::{Account, Budget, affordable_epsilon_down, epsilon_of, six_decimals_down, six_decimals_up};
 use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
 use serde_json::{Value, json};
@@ -21,12 +22,13 @@ fn account_at(path: &Path, account: &Account, delta: Delta) -> String {
         // Where prices followed from answers only a limit that was set before is proved, with one or without: PRIVACY.md, "The promise".
         let condition =
             if *spent == MuSquared::ZERO { "" } else { ", if no price was chosen in view of earlier answers" };
-        let (mu, epsilon) = (spent.mu_up(), epsilon_of(*spent, delta));
+        let [mu, epsilon] = [spent.mu_up(), epsilon_of(*spent, delta)].map(six_decimals_up);
         line!(
             text,
-            "Ledger {}: this table has paid mu {mu:.6} (epsilon {epsilon:.6} at delta {:e}{condition}) in all, under {relation}",
+            "Ledger {}: this table has paid mu {mu:.6} (epsilon {epsilon:.6} at delta {:e}{condition}) in all, under {}",
             path.display(),
-            delta.get()
+            delta.get(),
+            printable(&relation.to_string())
         );
         match left(account, *spent, delta) {
             Some((left, epsilon)) => {
@@ -34,7 +36,7 @@ fn account_at(path: &Path, account: &Account, delta: Delta) -> String {
                 line!(
                     text,
                     "  left: mu {:.6}; the largest request that fits is epsilon {epsilon:.6} at delta {:e}",
-                    left.mu_up(),
+                    six_decimals_down(left.mu_up()),
                     delta.get()
                 );
             }
@@ -64,7 +66,7 @@ pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: O
     match account.budget {
         Some(budget) => {
             let Budget { epsilon, delta } = budget;
-            let mu = budget.mu_squared_down().mu_up();
+            let mu = six_decimals_up(budget.mu_squared_down().mu_up());
             line!(text, "Budget: epsilon {epsilon} at delta {:e} (mu {mu:.6})", delta.get());
             text.push_str(&weak_claim(epsilon, delta, None));
         }
@@ -74,7 +76,8 @@ pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: O
         Some(delta) => text.push_str(&account_at(path, account, delta)),
         None => {
             for (relation, spent) in &account.spent {
-                line!(text, "Spent: mu {:.6} under {relation}; give --delta to see it as epsilon", spent.mu_up());
+                let (mu, relation) = (six_decimals_up(spent.mu_up()), printable(&relation.to_string()));
+                line!(text, "Spent: mu {mu:.6} under {relation}; give --delta to see it as epsilon");
             }
         }
     }
@@ -89,15 +92,16 @@ pub(crate) fn ledger(path: &Path, account: &Account, entries: &[Entry], delta: O
     let data = width("data", |entry| &entry.request.data);
     line!(text, "\n{:>5}  {:<20}  {:<purposes$}  {:<data$}  mu", "entry", "time (UTC)", "purpose", "data");
     for entry in entries {
-        let prices: Vec<String> =
-            entry.charged.iter().map(|(relation, price)| format!("{:.6} {relation}", price.mu_up())).collect();
+        let price =
+            |(relation, price): (&Relation, &MuSquared)| format!("{:.6} {relation}", six_decimals_up(price.mu_up()));
+        let prices: Vec<String> = entry.charged.iter().map(price).collect();
         let Entry { id, time, request, .. } = entry;
         line!(
             text,
             "{id:>5}  {time:<20}  {:<purposes$}  {:<data$}  {}",
             printable(&request.purpose),
             printable(&request.data),
-            prices.join(", ")
+            printable(&prices.join(", "))
         );
     }
     text

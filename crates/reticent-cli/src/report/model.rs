@@ -2,64 +2,10 @@
 
 use std::fmt::Write;
 
-use reticent_core::schema::Schema;
-use reticent_core::units::{Delta, Epsilon};
-use reticent_fit::certificate::Certificate;
+use reticent_core::ledger::six_decimals_up;
 use reticent_fit::model::{Coefficient, FromAverage, Model, Output, Task};
 
-use super::printable;
-
-/// The claim's first lines, in every plan, certificate and report.
-pub(crate) fn claim(certificate: &Certificate, schema: &Schema) -> String {
-    let mut text = String::new();
-    line!(
-        text,
-        "Privacy: epsilon {} at delta {:e} (mu {:.6})",
-        certificate.epsilon,
-        certificate.delta.get(),
-        certificate.mu
-    );
-    text.push_str(&weak_claim(certificate.epsilon, certificate.delta, schema.privacy().rows));
-    if let Some(pure) = certificate.pure_epsilon {
-        line!(
-            text,
-            "All noise is Laplace noise: epsilon {pure:.6} at delta 0, as one release; a ledger charges the mu above"
-        );
-    }
-    line!(text, "Protects: {}", certificate.relation);
-    line!(text, "Public:");
-    for fact in &certificate.public {
-        line!(text, "  - {}", printable(fact));
-    }
-    text
-}
-
-/// Whether a failure probability protects little: a release that shows one of a thousand rows whole keeps a promise with delta 1/1000.
-pub(crate) fn is_large(delta: Delta) -> bool {
-    delta.get() >= 1e-3
-}
-
-/// Epsilon from which on a claim says little: at delta 1e-6 a test that errs once in twenty rows then finds nineteen in twenty.
-const LARGE_EPSILON: f64 = 20.0;
-
-/// What a large epsilon, or a large failure probability for the declared number of rows, means; nothing where both are usual.
-pub(crate) fn weak_claim(epsilon: Epsilon, delta: Delta, rows: Option<u64>) -> String {
-    let mut text = String::new();
-    if epsilon.get() >= LARGE_EPSILON {
-        line!(
-            text,
-            "Epsilon {epsilon} is large: it allows what is protected of a row to be told nearly for certain by somebody who knows all others; \
-             usual are .1 to 10"
-        );
-    }
-    if is_large(delta) || rows.is_some_and(|rows| delta.get() * rows as f64 > 1.0) {
-        line!(
-            text,
-            "Delta {delta} is large: it allows all of a row to be shown with that probability; choose it below 1 / (number of rows)"
-        );
-    }
-    text
-}
+use super::{Claim, printable};
 
 /// The first lines about a model that protects nobody.
 pub(crate) fn not_private(model: &Model) -> String {
@@ -85,7 +31,7 @@ pub(crate) fn model(model: &Model) -> String {
             line!(text, "");
         }
         Some(certificate) => {
-            text.push_str(&claim(certificate, &model.schema));
+            text.push_str(&Claim::of_certificate(certificate, model.schema.privacy().rows).text());
             line!(text, "\nMethod: {}, by {}", printable(&certificate.method), printable(&certificate.software));
             line!(text, "Schema: {}", printable(&certificate.schema));
             line!(text, "Ledger: {}, entry {}", printable(&certificate.ledger.id), certificate.ledger.entry);
@@ -106,7 +52,7 @@ pub(crate) fn model(model: &Model) -> String {
                     release.planned.times,
                     release.sensitivity,
                     release.planned.noise_scale.get(),
-                    release.mu_of_one
+                    six_decimals_up(release.mu_of_one)
                 );
             }
             line!(text, "");
@@ -120,7 +66,7 @@ pub(crate) fn model(model: &Model) -> String {
         match (model.task, output.class.as_deref().map(printable)) {
             (Task::BinaryClassification, Some(class)) => line!(text, "Log-odds of {class} (classes {classes}):"),
             (_, Some(class)) => line!(text, "Score of {class} (classes {classes}):"),
-            (_, None) => line!(text, "{}:", model.schema.target().column),
+            (_, None) => line!(text, "{}:", printable(&model.schema.target().column)),
         }
         let names: Vec<String> = output.coefficients.iter().map(|one| printable(&one.column)).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(11, 48);

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
+use reticent_core::ledger::six_decimals_up;
 use reticent_core::schema::Schema;
 use reticent_core::units::MuSquared;
-use reticent_fit::plan::Plan;
+use reticent_fit::plan::{Plan, PrivacyClaim};
 
-use super::model::weak_claim;
-use super::printable;
+use super::Claim;
 
 /// What a fit would ask, pay and expect.
 pub(crate) fn plan(plan: &Plan, schema: &Schema) -> String {
@@ -17,20 +17,17 @@ pub(crate) fn plan(plan: &Plan, schema: &Schema) -> String {
     if let Some(reason) = &plan.reason {
         line!(text, "Chosen because {reason}");
     }
-    line!(text, "Privacy: epsilon {} at delta {:e} (mu {:.6})", claim.epsilon, claim.delta.get(), claim.mu);
-    text.push_str(&weak_claim(claim.epsilon, claim.delta, schema.privacy().rows));
-    if let Some(pure) = plan.pure_epsilon_up().filter(|pure| *pure > 0.0) {
-        line!(
-            text,
-            "All noise is Laplace noise: epsilon {pure:.6} at delta 0. A ledger counts in mu, where that is worth more than the \
-             mu above: see `mu of all`"
-        );
-    }
-    line!(text, "Protects: {}", claim.relation);
-    line!(text, "Public:");
-    for fact in &plan.public {
-        line!(text, "  - {}", printable(fact));
-    }
+    let pure = plan.pure_epsilon_up().filter(|pure| *pure > 0.0).map(|pure| {
+        format!(
+            "All noise is Laplace noise: epsilon {:.6} at delta 0. A ledger counts in mu, where that is worth more than the mu \
+             above: see `mu of all`",
+            six_decimals_up(pure)
+        )
+    });
+    let PrivacyClaim { relation, epsilon, delta, mu, .. } = claim;
+    let (rows, public) = (schema.privacy().rows, &plan.public);
+    let claim = Claim { relation, epsilon: *epsilon, delta: *delta, mu: *mu, pure, rows, public };
+    text.push_str(&claim.text());
     line!(
         text,
         "\n{:<24} {:>6} {:>12} {:>18} {:>12} {:>10}",
@@ -42,7 +39,7 @@ pub(crate) fn plan(plan: &Plan, schema: &Schema) -> String {
         "mu of all"
     );
     for release in &plan.releases {
-        let all = release.price_up(&claim.relation).unwrap_or(MuSquared::ZERO);
+        let all = release.price_up(relation).unwrap_or(MuSquared::ZERO);
         let one = all.mu_up() / f64::from(release.times).sqrt();
         line!(
             text,
@@ -51,8 +48,8 @@ pub(crate) fn plan(plan: &Plan, schema: &Schema) -> String {
             release.times,
             release.shape.coordinates(),
             release.noise_scale.get(),
-            one,
-            all.mu_up()
+            six_decimals_up(one),
+            six_decimals_up(all.mu_up())
         );
     }
     if !plan.expectations.is_empty() {

@@ -15,14 +15,14 @@ pub(crate) fn schema(schema: &Schema) -> String {
     let norm = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
     let mut text = String::new();
     line!(text, "The schema is complete.");
-    line!(text, "Protects: {}", schema.relation());
+    line!(text, "Protects: {}", printable(&schema.relation().to_string()));
     let target = match &schema.target().kind {
         TargetKind::Classes(classes) => {
             classes.iter().map(|class| printable(&class.name)).collect::<Vec<_>>().join(" / ")
         }
         TargetKind::Bounds { low, high } => format!("a number in [{low}, {high}]"),
     };
-    line!(text, "Target: {} ({target})", schema.target().column);
+    line!(text, "Target: {} ({target})", printable(&schema.target().column));
     let shortened = match schema.privacy().row_norm {
         Some(declared) if declared < norm => format!("; longer than row_norm, {declared}, some methods shorten them"),
         Some(_) | None => String::new(),

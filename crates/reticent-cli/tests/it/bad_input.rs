@@ -481,9 +481,9 @@ fn other_kinds_of_files_are_named() {
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let folder = Folder::new();
-    assert_snapshot!(folder.refuse(5, FIT), @"error: there is no file table.csv; check the spelling and the directory");
+    assert_snapshot!(folder.refuse(5, FIT), @"error: there is no file table.csv; check the spelling and the folder");
     std::fs::create_dir(folder.path("table.csv")).expect("a folder");
-    assert_snapshot!(folder.refuse(5, FIT), @"error: table.csv is a directory; name one CSV or Parquet file");
+    assert_snapshot!(folder.refuse(5, FIT), @"error: table.csv is a folder; name one CSV, libsvm or Parquet file");
 }
 
 /// A line without a byte is no row: counted by the rows that are left, labels would be told that are spelt so.

@@ -92,7 +92,7 @@ fn extreme_budgets_are_planned_or_refused() {
     }
     assert_snapshot!(folder.refuse(2, "plan --schema schema.toml --epsilon 1e-20 --delta 1e-30"), @"error: mu 0e0 is too small a budget for 1 release: the noise would pass 2^60 lattice units; ask for more epsilon");
     let ridge = "plan --schema schema.toml --epsilon 0.1 --delta 1e-6 --method objective-perturbation --l2 0.05";
-    assert_snapshot!(folder.refuse(2, ridge), @"error: --l2 is too small for mu 0.0275: the smaller the ridge, the more one row can bend the loss, which noise cannot hide; ask for a larger --l2, or leave it out for one that fits the budget");
+    assert_snapshot!(folder.refuse(2, ridge), @"error: --l2 is too small for mu 0.0275: the smaller the ridge, the more one row can bend the loss, and beyond that no noise hides it; ask for a larger --l2, or leave it out for one that fits the budget");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn an_exhausted_budget_tells_what_is_left() {
     folder.remove("model.json");
     // What is left is 0.55977745..., so the figure is the same rounded down and rounded to the nearest.
     let message = folder.refuse(4, &fit("0.8"));
-    assert_snapshot!(message, @"error: the ledger refuses: under row:add-remove the request costs mu 0.192379 (epsilon 0.800000 at delta 1e-6) and mu 0.137911 is left; the largest request that fits is epsilon 0.559777 at delta 1e-6");
+    assert_snapshot!(message, @"error: the ledger refuses: under row:add-remove the request costs mu 0.192379 (epsilon 0.800000 at delta 1e-6) and mu 0.137910 is left; the largest request that fits is epsilon 0.559777 at delta 1e-6");
     assert_eq!(folder.ledger("l.ledger")["entries"].as_array().map(Vec::len), Some(1));
     folder.succeed(&fit(largest_request(&message)));
     let refused = folder.refuse(4, &fit("0.01"));
@@ -271,8 +271,8 @@ fn a_target_that_the_method_cannot_fit_is_refused() {
     let folder = Folder::with_table();
     folder.write("schema.toml", SCHEMA.replace("\"yes\"]", "\"yes\", \"perhaps\"]"));
     let functional = format!("{FIT} --method functional");
-    assert_snapshot!(folder.refuse(2, &functional), @"error: method functional fits a number (bounds) or two classes, and the schema's target has 3 classes; change [target] in the schema");
+    assert_snapshot!(folder.refuse(2, &functional), @"error: method functional fits a number (bounds) or two classes, and the schema's target has 3 classes; choose another method (auto takes one that fits it), or describe the column otherwise in [target]");
     folder.write("schema.toml", SCHEMA.replace("classes = [\"no\", \"yes\"]", "bounds = [0, 1]"));
     let lecture = format!("{FIT} --method noisy-gd-lecture");
-    assert_snapshot!(folder.refuse(2, &lecture), @"error: method noisy-gd-lecture fits classes, and the schema's target has bounds, as for a linear regression; change [target] in the schema");
+    assert_snapshot!(folder.refuse(2, &lecture), @"error: method noisy-gd-lecture fits classes, and the schema's target has bounds, as for a linear regression; choose another method (auto takes one that fits it), or describe the column otherwise in [target]");
 }

@@ -61,14 +61,14 @@ fn exact_figures_are_those_of_their_definitions() {
 fn public_figures_are_printed_and_touch_no_ledger() {
     let folder = folder_of(&Table::usual());
     let before = folder.files();
-    assert_snapshot!(folder.succeed(&PUBLIC.replace(" --json", "")), @r"
+    assert_snapshot!(folder.succeed(&PUBLIC.replace(" --json", "")), @"
     Rows             400
     Accuracy      0.8950
     AUC           0.9648
     Log loss      0.3066
 
     Calibration (mean gap 0.1067):
-      probability      rows  predicted   observed
+      probability     share  predicted   observed
       0.000..0.100    12.2%     0.0565     0.0000
       0.100..0.200    13.8%     0.1453     0.0000
       0.200..0.300     7.5%     0.2508     0.0333
@@ -109,7 +109,7 @@ fn bought_figures_are_near_the_exact_ones_and_are_charged() {
         let gap = (number(&bought[figure]) - number(&exact[figure])).abs();
         assert!(gap <= 8.0 * error + resolution, "{figure}: {gap} ± {error}");
     }
-    assert_eq!(keys(&bought["privacy"]), ["relation", "epsilon", "delta", "mu"]);
+    assert_eq!(keys(&bought["privacy"]), ["relation", "epsilon", "delta", "mu", "public"]);
     let spent = folder.spent("table.csv.ledger");
     assert!(is_close(spent, number(&bought["privacy"]["mu"]), 1e-12));
     let entry = folder.ledger("table.csv.ledger")["entries"][0].take();

@@ -13,24 +13,24 @@ fn fit_with_ledger() -> String {
 #[test]
 fn a_ledger_is_made_and_shown() {
     let folder = Folder::with_table();
-    assert_snapshot!(folder.succeed(INIT), @r"
+    assert_snapshot!(folder.succeed(INIT), @"
     Ledger l.ledger: this table has paid mu 0.000000 (epsilon 0.000000 at delta 1e-6) in all, under row:add-remove
-      left: mu 0.448335; the largest request that fits is epsilon 2.000000 at delta 1e-6
+      left: mu 0.448334; the largest request that fits is epsilon 2.000000 at delta 1e-6
     ");
-    assert_snapshot!(folder.succeed("ledger show l.ledger"), @r"
+    assert_snapshot!(folder.succeed("ledger show l.ledger"), @"
     Budget: epsilon 2 at delta 1e-6 (mu 0.448335)
     Ledger l.ledger: this table has paid mu 0.000000 (epsilon 0.000000 at delta 1e-6) in all, under row:add-remove
-      left: mu 0.448335; the largest request that fits is epsilon 2.000000 at delta 1e-6
+      left: mu 0.448334; the largest request that fits is epsilon 2.000000 at delta 1e-6
     No entries.
     ");
     folder.succeed(&fit_with_ledger());
-    assert_snapshot!(folder.succeed("ledger show l.ledger"), @r"
+    assert_snapshot!(folder.succeed("ledger show l.ledger"), @"
     Budget: epsilon 2 at delta 1e-6 (mu 0.448335)
-    Ledger l.ledger: this table has paid mu 0.236704 (epsilon 1.000000 at delta 1e-6, if no price was chosen in view of earlier answers) in all, under row:add-remove
-      left: mu 0.380756; the largest request that fits is epsilon 1.673274 at delta 1e-6
+    Ledger l.ledger: this table has paid mu 0.236705 (epsilon 1.000000 at delta 1e-6, if no price was chosen in view of earlier answers) in all, under row:add-remove
+      left: mu 0.380755; the largest request that fits is epsilon 1.673274 at delta 1e-6
 
     entry  time (UTC)            purpose       data       mu
-        1  [time]  fit noisy-gd  table.csv  0.236704 row:add-remove
+        1  [time]  fit noisy-gd  table.csv  0.236705 row:add-remove
     ");
 }
 
@@ -115,12 +115,12 @@ fn a_limit_is_set_once_and_a_promise_never_changes() {
 fn an_unlimited_ledger_needs_a_delta_to_be_told_as_epsilon() {
     let folder = Folder::with_table();
     folder.succeed(FIT);
-    assert_snapshot!(folder.succeed("ledger show table.csv.ledger"), @r"
+    assert_snapshot!(folder.succeed("ledger show table.csv.ledger"), @"
     Budget: no limit is set
-    Spent: mu 0.236704 under row:add-remove; give --delta to see it as epsilon
+    Spent: mu 0.236705 under row:add-remove; give --delta to see it as epsilon
 
     entry  time (UTC)            purpose       data       mu
-        1  [time]  fit noisy-gd  table.csv  0.236704 row:add-remove
+        1  [time]  fit noisy-gd  table.csv  0.236705 row:add-remove
     ");
     let text = folder.succeed("ledger show table.csv.ledger --delta 1e-6");
     assert!(text.contains("(epsilon 1.000000 at delta 1e-6, if no price was chosen in view of earlier answers) in all, under row:add-remove"), "{text}");

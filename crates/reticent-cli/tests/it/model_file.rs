@@ -94,7 +94,7 @@ fn a_model_that_contradicts_itself_is_refused() {
     assert_snapshot!(refused(&folder, &classes.to_string()), @"error: model.json: the model file contradicts itself: its classes are not those of its schema");
     let mut budget = json(MODEL);
     budget["certificate"]["epsilon"] = serde_json::json!(-1.0);
-    assert_snapshot!(refused(&folder, &budget.to_string()), @"error: model.json: this is not a model file: epsilon must be a finite number above 0, not -1; a model file is written by `reticent fit --out`");
+    assert_snapshot!(refused(&folder, &budget.to_string()), @"error: model.json: this is not a model file: epsilon must be a finite number above 0, not -1 at line 1 column 1150; a model file is written by `reticent fit --out`");
 }
 
 /// What a certificate claims follows from the releases that it lists: less is refused by whatever reads the model.
@@ -134,8 +134,8 @@ fn a_certificate_that_claims_less_than_its_releases_cost_is_refused() {
 #[test]
 fn show_prints_model_and_certificate() {
     let folder = Folder::new();
-    assert_snapshot!(folder.succeed("show model.json"), @r"
-    Privacy: epsilon 1 at delta 1e-6 (mu 0.236704)
+    assert_snapshot!(folder.succeed("show model.json"), @"
+    Privacy: epsilon 1 at delta 1e-6 (mu 0.236705)
     Protects: row:add-remove
     Public:
       - names of the columns; bounds of 2 numeric and categories of 1 categorical features
@@ -151,7 +151,7 @@ fn show_prints_model_and_certificate() {
     class counts                  1          1048576.0           19811102     0.052929
     marginals                     1          1961706.1           37063177     0.052929
     bins of numbers               1          1816186.9           34313834     0.052929
-    gradient                    100         67106816.0         3273630862     0.020499
+    gradient                    100         67106816.0         3273630862     0.020500
     signal check                  1          1048576.0           19811102     0.052929
     calibration                   1          1048576.0           19811102     0.052929
 

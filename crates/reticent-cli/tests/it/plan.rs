@@ -21,10 +21,10 @@ fn noise(plan: &Value, purpose: &str) -> f64 {
 #[test]
 fn a_plan_is_printed() {
     let folder = Folder::new();
-    assert_snapshot!(folder.succeed(PLAN), @r"
+    assert_snapshot!(folder.succeed(PLAN), @"
     Method: noisy-gd
     Chosen because features are private and the target has classes; 7 encoded columns, an undeclared number of rows, mu 0.2367
-    Privacy: epsilon 1 at delta 1e-6 (mu 0.236704)
+    Privacy: epsilon 1 at delta 1e-6 (mu 0.236705)
     Protects: row:add-remove
     Public:
       - names of the columns; bounds of 2 numeric and categories of 1 categorical features
@@ -36,15 +36,15 @@ fn a_plan_is_printed() {
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
     bins of numbers               1          768           34313834     0.052929   0.052929
-    gradient                    591            7         7958357545     0.008432   0.204992
+    gradient                    591            7         7958357545     0.008433   0.204993
     signal check                  1            4           19811102     0.052929   0.052929
     calibration                   1            6           19811102     0.052929   0.052929
 
     Expect:
       noise of a gradient coordinate        118.59239   standard deviation of one pass, in rows; a row adds at most 1
-      noise of all passes together            4.87824   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
+      noise of all passes together            4.87824   standard deviation per coordinate of the mean over all passes, in rows; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
-      signal of one row                       0.20499   times the number of rows it is n mu as gradients get it (declare `rows` to see it): above 1000, and above 100 a column, privacy costs little; below 50 the model is little more than the base rate
+      signal of one row                       0.20499   multiply by the number of rows to get n mu of the gradients (declare `rows` to have it printed): above 1000, and above 100 a column, privacy costs little; below 50 the model is little more than the base rate
     ");
 }
 
@@ -52,10 +52,10 @@ fn a_plan_is_printed() {
 fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     let folder = Folder::new();
     folder.write("schema.toml", SCHEMA.replace("\n[target]", "rows = 40_000\n\n[target]"));
-    assert_snapshot!(folder.succeed(PLAN), @r"
+    assert_snapshot!(folder.succeed(PLAN), @"
     Method: noisy-gd
     Chosen because features are private and the target has classes; 7 encoded columns, about 40000 rows (n mu = 9468), mu 0.2367
-    Privacy: epsilon 1 at delta 1e-6 (mu 0.236704)
+    Privacy: epsilon 1 at delta 1e-6 (mu 0.236705)
     Protects: row:add-remove
     Public:
       - names of the columns; bounds of 2 numeric and categories of 1 categorical features
@@ -68,15 +68,15 @@ fn with_a_declared_number_of_rows_noise_is_compared_with_signal() {
     class counts                  1            2           19811102     0.052929   0.052929
     marginals                     1           11           37063177     0.052929   0.052929
     bins of numbers               1          768           34313834     0.052929   0.052929
-    gradient                    591            7         7958357545     0.008432   0.204992
+    gradient                    591            7         7958357545     0.008433   0.204993
     signal check                  1            4           19811102     0.052929   0.052929
     calibration                   1            6           19811102     0.052929   0.052929
 
     Expect:
       noise of a gradient coordinate        118.59239   standard deviation of one pass, in rows; a row adds at most 1
-      noise of all passes together            4.87824   standard deviation of their mean, a coordinate; a table of fewer rows has no signal
+      noise of all passes together            4.87824   standard deviation per coordinate of the mean over all passes, in rows; a table of fewer rows has no signal
       noise of the row count                 26.71922   standard deviation in rows, before it is combined with what is declared
-      signal against noise                 8199.68027   n mu as gradients get it: above 1000, and above 100 a column, privacy costs little; below 50 the model is little more than the base rate
+      signal against noise                 8199.68027   n mu of the gradients: above 1000, and above 100 a column, privacy costs little; below 50 the model is little more than the base rate
     ");
 }
 

@@ -121,7 +121,7 @@ fn a_public_file_fills_in_the_draft() {
 fn a_draft_of_a_table_without_header_is_refused_until_it_is_said() {
     let folder = Folder::new();
     folder.write("table.csv", "20,SECRETCELL42,yes\n30,north,no\n");
-    assert_snapshot!(folder.refuse(3, "schema draft table.csv"), @"error: the first line of table.csv does not look like a header: it has a number where a name is expected; give --no-header if it is a row, or --header if it is one all the same");
+    assert_snapshot!(folder.refuse(3, "schema draft table.csv"), @"error: the first line of table.csv does not look like a header: it has a number where a name is expected; give --no-header if it is a row of data, or --header if it is a header all the same");
     let draft = folder.succeed("schema draft table.csv --no-header --target c3");
     assert!(draft.contains("header = false") && draft.contains("columns = [\"c1\", \"c2\", \"c3\"]"), "{draft}");
     let message = folder.refuse(3, "schema draft table.csv --no-header --target income");

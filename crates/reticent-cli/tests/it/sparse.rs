@@ -32,7 +32,7 @@ fn a_libsvm_file_is_fitted_scored_and_measured() {
     assert_eq!(lines.count(), 600);
     let figures = json(&folder.succeed("evaluate --model model.json --data table --public --json"));
     assert!(number(&figures["accuracy"]) > 0.9, "{figures}");
-    assert_snapshot!(folder.refuse(3, "schema draft table"), @r#"error: the first line of table does not look like a header: it has index:value pairs, as libsvm files do, whose schema has format = "libsvm" under [table]; give --no-header if it is a row, or --header if it is one all the same"#);
+    assert_snapshot!(folder.refuse(3, "schema draft table"), @r#"error: the first line of table does not look like a header: it has index:value pairs, as libsvm files do, whose schema has format = "libsvm" under [table]; give --no-header if it is a row of data, or --header if it is a header all the same"#);
 }
 
 /// Ten thousand words, of which a row has eight: rows list them without being told to.

@@ -9,7 +9,7 @@ use crate::support::{FIT, Folder, Outcome, Table, json, program};
 #[test]
 fn help_is_an_overview() {
     let folder = Folder::new();
-    assert_snapshot!(folder.succeed("--help"), @r"
+    assert_snapshot!(folder.succeed("--help"), @"
     Regression models from private tables, with a certificate of what they reveal
 
     Usage: reticent <COMMAND>
@@ -27,7 +27,7 @@ fn help_is_an_overview() {
       ledger      Keep the account of what a table has paid
       schema      Write and check schemas
       party       Learn from the votes of parties on public rows: no row and no model crosses
-      audit       Fit neighbouring synthetic tables over and over: how much the fits reveal at least
+      audit       Bound from below what a method reveals, by many fits of neighbouring synthetic tables
       demo        Run the whole job on the census table that comes with the program
       help        Print this message or the help of the given subcommand(s)
 

@@ -1,5 +1,6 @@
 //! `reticent walr`: two organisations, each with its own files, from features and labels to a model and its figures.
 
+use insta::assert_snapshot;
 use reticent_core::label_query::NOT_PROTECTED;
 use serde_json::json;
 
@@ -92,6 +93,41 @@ fn a_model_is_fitted_and_measured_on_labels_that_stay_where_they_are() {
     let says = |what: &str| public.iter().any(|fact| fact.as_str().expect("text").contains(what));
     assert!(says("rows without a usable label count as class `no`") && says("target column `clicked`"), "{public:?}");
     assert!(!says("which rows have a usable label"), "{public:?}");
+}
+
+/// The published descents take the features' own vectors, and their answer serves as many of them as one likes.
+#[test]
+fn the_published_solvers_fit_answers_about_their_own_weights() {
+    let folder = folder();
+    folder.succeed(PREPARE);
+    folder.succeed(MEASURE);
+    let descent = format!("{FIT} --solver full-batch");
+    assert_snapshot!(folder.refuse(2, &descent), @"error: the weights were not made for a published solver; fit with --solver noise-aware, the default, or make new ones with `walr prepare --solver full-batch` or `hybrid-minibatch`, which both take, and have them measured");
+
+    folder.succeed(&format!("{PREPARE} --solver hybrid-minibatch").replace("weights.csv", "features-weights.csv"));
+    let ours =
+        |command: &str| command.replace("weights.csv", "features-weights.csv").replace("release.json", "own.json");
+    folder.succeed(&ours(MEASURE).replace("--epsilon 6", "--epsilon 4"));
+    let spent = folder.spent("labels.ledger");
+    let slope_of_age = |options: &str, model: &str| {
+        folder.succeed(&format!("{} {options}", ours(FIT)).replace("fitted.json", model));
+        number(&folder.json(model)["outputs"][0]["coefficients"][0]["coefficient"])
+    };
+    let slopes = [
+        slope_of_age("", "default.json"),
+        slope_of_age("--solver full-batch --steps 3000", "full.json"),
+        slope_of_age("--solver hybrid-minibatch --steps 3000 --batch 64", "hybrid.json"),
+    ];
+    let penalised = slope_of_age("--solver full-batch --l2 1e6", "penalised.json");
+    // Without noise about .12; the noise of epsilon 4 moves it by some hundredths.
+    assert!(slopes.iter().all(|slope| (0.03..0.4).contains(slope)), "{slopes:?}");
+    assert!(penalised.abs() < 0.01, "{penalised}");
+    assert!(is_close(folder.spent("labels.ledger"), spent, 1e-12), "an answer is paid for once");
+
+    let steps = folder.refuse(2, &format!("{PREPARE} --steps 9").replace("weights.csv", "w.csv"));
+    assert!(steps.contains("unexpected argument '--steps'"), "{steps}");
+    assert_snapshot!(folder.refuse(2, &format!("{} --steps 9", ours(FIT)).replace("fitted.json", "f.json")), @"error: --steps is for --solver full-batch or hybrid-minibatch, not noise-aware");
+    assert_snapshot!(folder.refuse(2, &format!("{PREPARE} --solver newton").replace("weights.csv", "w.csv")), @r#"error: --solver must be one of noise-aware, full-batch, hybrid-minibatch, not "newton""#);
 }
 
 /// Figures of labels in another order, or of other classes, would be wrong and look right.

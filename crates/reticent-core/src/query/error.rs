@@ -22,6 +22,9 @@ pub enum QueryError {
     /// A multiplier or label outside the range in which sensitivities fit 128 bits.
     #[error("{0} is outside the range that a query supports")]
     Range(&'static str),
+    /// A shape that asks for a minimum where a sum is built, or the other way round.
+    #[error("a query is for a sum or for a minimum: this one is of the other kind")]
+    Kind,
     /// Public values that do not fit the shape.
     #[error("the public values have {found} columns where the query has {expected}")]
     Columns {

@@ -7,6 +7,7 @@ use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{
     Account, Budget, PlannedRelease, Refusal, Request, affordable_epsilon_down, epsilon_of, six_decimals_down,
+    six_decimals_up,
 };
 use reticent_core::query::{Map, QueryShape};
 use reticent_core::schema::Schema;
@@ -170,6 +171,8 @@ fn what_is_told_as_left_can_be_asked_for() {
         assert!(printed <= told && told < printed + 1e-6, "{printed} for {told}");
     }
     assert_eq!([six_decimals_down(1.234_567_8), six_decimals_down(0.000_000_9)], [1.234_567, 0.0]);
+    assert_eq!([six_decimals_up(1.234_567_2), six_decimals_up(1e-12), six_decimals_up(0.0)], [1.234_568, 1e-6, 0.0]);
+    assert!((six_decimals_up(2.0 + 1e-12) - 2.0).abs() < 1e-15, "of a computation that rounds up itself");
 }
 
 /// Where labels are protected and all else is public, the label of one request must not be a feature of another.

@@ -16,13 +16,13 @@ pub enum SourceError {
     #[error("not enough memory for the table; use a machine with more memory, or list fewer features")]
     OutOfMemory,
     /// There is no such file.
-    #[error("there is no file {}; check the spelling and the directory", path.display())]
+    #[error("there is no file {}; check the spelling and the folder", path.display())]
     NotFound {
         /// What was to be read.
         path: PathBuf,
     },
-    /// The path leads to a directory.
-    #[error("{} is a directory; name one CSV or Parquet file", path.display())]
+    /// The path leads to a folder.
+    #[error("{} is a folder; name one CSV, libsvm or Parquet file", path.display())]
     Directory {
         /// What was to be read.
         path: PathBuf,
@@ -261,8 +261,8 @@ pub enum SourceError {
     },
     /// A schema cannot be drafted from a first line that may be a row.
     #[error(
-        "the first line of {} does not look like a header: {reason}; give --no-header if it is a row, or --header if it \
-         is one all the same",
+        "the first line of {} does not look like a header: {reason}; give --no-header if it is a row of data, or --header if \
+         it is a header all the same",
         path.display()
     )]
     HeaderDoubtful {

@@ -19,7 +19,7 @@ use reticent_core::query::{ProductTarget, QueryShape};
 use reticent_core::schema::TargetKind;
 use reticent_math::quadratic_repair::{Repair, minimise};
 
-use super::{FitRequest, Method, start_weights};
+use super::{FitRequest, Method, start_weights_with_intercept};
 use crate::column_scaling::{from_bounds, leave_some_rows_whole, unit_cube};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::options::MethodOption;
@@ -114,13 +114,7 @@ impl Method for Functional {
             leave_some_rows_whole(schema, &encoding)?;
         }
         let start = match request.init {
-            Some(_) if !intercept => {
-                return Err(PlanError::Parameter(
-                    "a model without an intercept cannot keep that of a start model; leave --init out, or fit an intercept"
-                        .to_owned(),
-                ));
-            }
-            Some(init) => start_weights(init, schema, &encoding)?,
+            Some(init) => start_weights_with_intercept(init, schema, &encoding, intercept)?,
             None => vec![0.0; encoding.coding().columns().len()],
         };
         let multipliers = match (logistic, gaussian) {

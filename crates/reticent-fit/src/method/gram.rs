@@ -25,7 +25,7 @@ use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::target_window::TargetWindow;
 use reticent_math::gram_regression::{GramNoise, NoisyGram, SlopePrior, posterior};
 
-use super::{FitRequest, Method, start_weights};
+use super::{FitRequest, Method, start_weights_with_intercept};
 use crate::column_scaling::{from_bounds, leave_some_rows_whole};
 use crate::gram_release::{GramRelease, Multipliers};
 use crate::model::Model;
@@ -106,13 +106,7 @@ impl Method for Gram {
             (Encoding::plain(Coding::of(schema), NormRule::OwnNorm), None)
         };
         if let Some(init) = request.init {
-            if !intercept {
-                return Err(PlanError::Parameter(
-                    "a model without an intercept cannot keep that of a start model; leave --init out, or fit an intercept"
-                        .to_owned(),
-                ));
-            }
-            start_weights(init, schema, &encoding)?;
+            start_weights_with_intercept(init, schema, &encoding, intercept)?;
         }
         let plan = plan(request, &encoding, norm_bound)?;
         let encoding = Arc::new(encoding);

@@ -54,7 +54,7 @@ impl Method for NoisyGdLecture {
             MethodOption {
                 name: "passes",
                 value: "T",
-                help: "Number of passes over the table [default: so many that more lower the bound by less than 5 %, from 10 to 1000]",
+                help: "Number of passes over the table [default: so many that more would lower the bound by less than 5 %, from 10 to 1000]",
                 choices: &[],
             },
             MethodOption {

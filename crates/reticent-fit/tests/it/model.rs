@@ -14,6 +14,7 @@ use reticent_fit::model::{Model, ModelError};
 use reticent_fit::prepared_fit::{Covariance, Fitted};
 use reticent_fit::raw_columns::RawColumns;
 use reticent_testkit::generate;
+use serde_json::{Value, json};
 
 use super::table::{Asked, engine, fit, schema};
 
@@ -221,6 +222,57 @@ fn foreign_and_inconsistent_files_are_refused() {
     }
     assert!(matches!(Model::from_json("{\"a\": 1}"), Err(ModelError::Format(_))));
     assert!(matches!(Model::from_json("PK\u{3}\u{4}"), Err(ModelError::Syntax(_))));
+}
+
+/// The text of a document with every key of every object doubled in turn, another value first; and with a key that means nothing.
+fn with_a_key_too_many(value: &Value) -> Vec<String> {
+    let object = |entries: &[(String, String)]| {
+        let entries: Vec<String> = entries.iter().map(|(key, text)| format!("{}:{text}", json!(key))).collect();
+        format!("{{{}}}", entries.join(","))
+    };
+    match value {
+        Value::Object(map) => {
+            let entries: Vec<_> = map.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
+            let with = |key: &str, text: &str| object(&[&[(key.to_owned(), text.to_owned())], &entries[..]].concat());
+            let mut texts = vec![with("claim", "{}")];
+            for (place, (key, value)) in map.iter().enumerate() {
+                texts.push(with(key, &value.to_string()));
+                texts.push(with(key, "null"));
+                for inner in with_a_key_too_many(value) {
+                    let mut entries = entries.clone();
+                    entries[place].1 = inner;
+                    texts.push(object(&entries));
+                }
+            }
+            texts
+        }
+        Value::Array(items) => {
+            let mut texts = Vec::new();
+            for (place, item) in items.iter().enumerate() {
+                for inner in with_a_key_too_many(item) {
+                    let mut items: Vec<String> = items.iter().map(Value::to_string).collect();
+                    items[place] = inner;
+                    texts.push(format!("[{}]", items.join(",")));
+                }
+            }
+            texts
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+/// A figure that only people read would be checked by nothing.
+#[test]
+fn a_key_that_is_there_twice_or_means_nothing_is_refused() {
+    let schema = schema(PRIVACY);
+    let (_, model) = fit(&schema, &engine(&schema, 100), &Asked::of("noisy-gd"), 1.0, 1);
+    let value: Value = serde_json::from_str(&model.to_json()).expect("JSON");
+    assert_eq!(Model::from_json(&value.to_string()).expect("its own text"), model);
+    let texts = with_a_key_too_many(&value);
+    assert!(texts.len() > 200, "{}", texts.len());
+    for text in texts {
+        assert!(Model::from_json(&text).is_err(), "{text}");
+    }
 }
 
 /// Whoever edits a figure of the claim has to edit the releases that it follows from, too.

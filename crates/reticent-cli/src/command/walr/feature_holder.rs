@@ -10,7 +10,6 @@ use reticent_curator::source::{Need, TableSource};
 use reticent_curator::weights_file;
 use reticent_fit::evaluate::labels::LabelQuestions;
 use reticent_fit::labels_elsewhere;
-use reticent_fit::options::Options;
 use reticent_fit::plan::PrivacyClaim;
 use serde_json::json;
 
@@ -28,7 +27,7 @@ pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
     let claim = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
     let origin = IdentifiedRows::fingerprint(&schema, &rows.features);
-    let matrix = labels_elsewhere::weights(&schema, rows.features, &claim, &Options::default())?;
+    let matrix = labels_elsewhere::weights(&schema, rows.features, &claim, &arguments.solver.0)?;
     let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
     write_weights(out, &arguments.out, &list, ["weights of a regression", &origin], arguments.json)
 }
@@ -56,14 +55,18 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
     let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
     check_origin(&arguments.weights, &IdentifiedRows::fingerprint(&schema, &features))?;
-    let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &Options::default())?;
+    let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &arguments.solver.0)?;
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
     if arguments.json {
         let document = json!({ "model": arguments.out, "certificate": certificate, "not_protected": NOT_PROTECTED });
         return files::print_json(&document);
     }
-    files::print(&format!("{}\nModel: {}\n", report::claim(certificate, &model.schema), arguments.out.display()))
+    files::print(&format!(
+        "{}\nModel: {}\n",
+        report::Claim::of_certificate(certificate, model.schema.privacy().rows).text(),
+        arguments.out.display()
+    ))
 }
 
 pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure> {
