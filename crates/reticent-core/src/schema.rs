@@ -234,8 +234,8 @@ pub const CLASSES_MAX: usize = 1 << 15;
 pub const BOUND_MAX: f64 = 1e100;
 /// Spellings of a missing value when the schema does not say.
 pub const MISSING_DEFAULT: [&str; 5] = ["", "?", "NA", "NaN", "null"];
-/// A numeric feature gets its log column by default from this span of its bounds on.
-pub const LOG_SPAN: f64 = 1000.0;
+/// A numeric feature gets its log column by default from this span of its bounds on: a thousand whole numbers, be it from 0 or from 1.
+pub const LOG_SPAN: f64 = 999.0;
 
 impl Schema {
     /// Checks the parts.

@@ -122,6 +122,7 @@ fn long_texts_of_parquet_do_not_fill_the_memory() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 
     folder.remove("model.json");
+    folder.remove("table.csv.ledger");
     folder.write("schema.toml", SCHEMA);
     folder.write("table.csv", equal_texts(60, 30 << 20, Layout::GroupsOfOneRow));
     let outcome = run_within(&folder, MEBIBYTES, FIT);

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{FIT, Folder, SCHEMA, json, keys, number, with_own_fingerprint};
+use crate::support::{FIT, Folder, SCHEMA, Table, json, keys, number, with_own_fingerprint};
 
 const INIT: &str = "ledger init l.ledger --epsilon 2 --delta 1e-6";
 
@@ -612,4 +612,45 @@ fn labels_that_were_measured_are_not_told_by_a_fit_with_other_classes() {
     folder.succeed(&fit("measured", "own"));
     folder.succeed(&fit("fitted", "other"));
     assert!(folder.refuse(4, &measure("fitted")).contains("other classes"));
+}
+
+/// Noise scales are whole, so that the price of a plan wavers a little with the number of rows that it is made for: by a part in 10^8. A limit in
+/// between would tell the number, unpaid, by the exit code.
+#[test]
+fn whether_a_fit_is_paid_for_does_not_depend_on_the_rows_that_it_counts() {
+    const ROWS: usize = 400;
+    let folder = Folder::new();
+    folder.remove("model.json");
+    folder.write("table.csv", Table::of(ROWS).csv());
+    let label = SCHEMA.replace("add-remove", "label");
+    folder.write("schema.toml", &label);
+    let planned = |method: &str, rows: usize, epsilon: f64| {
+        folder.write("plan.toml", label.replace("\n[target]", &format!("rows = {rows}\n\n[target]")));
+        let plan = format!("plan --schema plan.toml --epsilon {epsilon} --delta 1e-6 --method {method} --json");
+        json(&folder.succeed(&plan))
+    };
+    let steps = |squared: &serde_json::Value| squared.as_str().expect("text").parse::<u128>().expect("steps");
+    let price = |rows: usize, epsilon: f64| steps(&planned("noisy-gd", rows, epsilon)["price"]["mu_squared"]);
+    // A plan for 36,000 rows is made before they are counted.
+    let dearer = |epsilon: &f64| price(ROWS, *epsilon) > price(36_000, *epsilon);
+    let epsilon = (0..400).map(|step| 0.5 + f64::from(step) * 1e-3).find(dearer).expect("it wavers");
+    let (least, most) = (price(36_000, epsilon), price(ROWS, epsilon));
+    let (mut low, mut high) = (epsilon * (1.0 - 1e-6), epsilon);
+    let limit = (0..60).find_map(|_| {
+        let middle = f64::midpoint(low, high);
+        let limit = steps(&planned("walr", ROWS, middle)["plan"]["claim"]["mu_squared"]);
+        if limit < least {
+            low = middle;
+        } else if limit >= most {
+            high = middle;
+        } else {
+            return Some(middle);
+        }
+        None
+    });
+    let limit = limit.expect("a limit between the two prices");
+    folder.succeed(&format!("ledger init l.ledger --epsilon {limit} --delta 1e-6 --promise row:label"));
+    let fit = fit_with_ledger().replace("--epsilon 1", &format!("--epsilon {epsilon} --method noisy-gd"));
+    folder.succeed(&fit);
+    assert_eq!(folder.ledger("l.ledger")["entries"].as_array().map(Vec::len), Some(1));
 }

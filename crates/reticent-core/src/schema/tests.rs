@@ -371,7 +371,8 @@ fn a_zero_has_no_sign() {
 #[test]
 fn a_wide_span_gets_a_log_column_wherever_it_lies() {
     assert!(FeatureKind::log_default(-LOG_SPAN, LOG_SPAN));
-    assert!(FeatureKind::log_default(0.0, LOG_SPAN));
+    assert!(FeatureKind::log_default(0.0, 1000.0) && FeatureKind::log_default(1.0, 1000.0));
+    assert!(!FeatureKind::log_default(2.0, 1000.0));
     assert!(!FeatureKind::log_default(LOG_SPAN, LOG_SPAN + 1.0));
 }
 

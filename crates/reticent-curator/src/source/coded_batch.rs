@@ -124,3 +124,35 @@ const KEY_START_BYTES: usize = KEY_BYTES + 1 - 32;
 
 /// Batches that a thread has: one to fill, one on its way, one to wait with.
 pub(super) const BATCHES_A_WORKER: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(keys: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut batch = CodedBatch::default();
+        keys.iter().for_each(|key| batch.push(0, Some(key)));
+        let starts = [0].into_iter().chain(batch.key_ends.iter().copied());
+        starts.zip(&batch.key_ends).map(|(start, end)| batch.keys[start..*end].to_vec()).collect()
+    }
+
+    /// Two units with one key would share a cap, and one of them decide which rows of the other count.
+    #[test]
+    fn keys_stay_apart_however_long_they_are() {
+        let of = |length: usize, last: u8| [vec![b'x'; length - 1], vec![last]].concat();
+        let keys = [
+            of(1, b'a'),
+            of(256, b'a'),
+            of(256, b'b'),
+            of(257, b'a'),
+            of(257, b'b'),
+            of(100_000, b'a'),
+            of(100_000, b'b'),
+        ];
+        let found = kept(&keys.each_ref().map(Vec::as_slice));
+        assert_eq!(found[..3], keys[..3], "as they are");
+        assert!(found[3..].iter().all(|key| key.len() == KEY_BYTES + 1), "longer than any that is kept whole");
+        assert_eq!(found.iter().collect::<std::collections::BTreeSet<_>>().len(), keys.len());
+        assert_eq!(kept(&[&keys[5]]), [found[5].clone()], "the same each time");
+    }
+}

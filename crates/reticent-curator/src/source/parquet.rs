@@ -372,8 +372,9 @@ impl Read for FilePlace {
         self.place += count as u64;
         if std::mem::take(&mut self.is_at_start) {
             let page = DeclaredPage::of(&buffer[..count]);
-            let bytes_max =
-                if page.shares_beginnings { PAGE_BYTES_MAX / self.file.batch_rows as i64 } else { PAGE_BYTES_MAX };
+            // A footer that says nothing of such texts has larger batches.
+            let texts = self.file.batch_rows.max(BATCH_ROWS_OF_SHARED_TEXT) as i64;
+            let bytes_max = if page.shares_beginnings { PAGE_BYTES_MAX / texts } else { PAGE_BYTES_MAX };
             if page.bytes > bytes_max {
                 self.file.refuse(if page.shares_beginnings { LARGE_PAGE_OF_SHARED_TEXT } else { LARGE_PAGE });
             }

@@ -46,7 +46,7 @@ impl Method for NoisyGdLecture {
     }
 
     fn summary(&self) -> &'static str {
-        "the lecture's projected gradient descent, with a bound on the excess loss (two or more classes, `rows` declared)"
+        "the lecture's projected gradient descent, with a bound on the excess loss (two or more classes; under add-remove `rows` declared)"
     }
 
     fn options(&self) -> &'static [MethodOption] {

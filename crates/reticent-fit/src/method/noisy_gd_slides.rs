@@ -45,7 +45,7 @@ impl Method for NoisyGdSlides {
     }
 
     fn summary(&self) -> &'static str {
-        "the pre-training slides' gradient descent, each record's gradient clipped (two classes, `rows` declared)"
+        "the pre-training slides' gradient descent, each record's gradient clipped (two classes; under add-remove `rows` declared)"
     }
 
     fn options(&self) -> &'static [MethodOption] {
