@@ -23,7 +23,7 @@ pub(crate) use self::schema::schema;
 
 /// Text of a file that somebody else may have written: control characters stay out of the terminal, and so do those that turn the
 /// direction of what follows.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let shown = |character: char| {
         if character.is_control() || is_direction(character) {
             character.escape_default().to_string()

@@ -437,7 +437,7 @@ impl Model {
         let model = Self { format, version, task, classes, outputs, schema, public_data, remark, certificate };
         // What nothing reads nothing checks: it could say of a claim what it likes.
         match first_unknown_key(&value, &serde_json::to_value(&model)?) {
-            Some(key) => contradiction(&format!("{key:?} is no part of one")),
+            Some(key) => contradiction(&format!("no model has a {key:?}")),
             None => Ok(model),
         }
     }

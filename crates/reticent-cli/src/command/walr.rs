@@ -37,7 +37,7 @@ fn privacy_text(release: &LabelRelease) -> String {
         release.delta.get(),
         six_decimals_up(mu_of(release)),
         report::weak_claim(release.epsilon, release.delta, None),
-        release.relation
+        report::printable(&release.relation.to_string())
     )
 }
 
