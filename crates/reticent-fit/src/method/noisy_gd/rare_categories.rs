@@ -4,13 +4,14 @@
 //! fitted row notices, but a new row with that category would. So of what a descent has changed of the score of category `j`, `b_j`, is kept
 //!
 //! ```text
-//!   b_j <- m + kept_j (b_j - m),     m = sum_k p_k b_k,     kept_j = mean over shares q of  min(1, (1 + r(1/K)) / (1 + r(q)))
+//!   b_j <- m + kept_j (b_j - m),     m = sum_k p_k b_k,     kept_j = mean over shares q of  min(1, (1 + max(r(1/K), 10)) / (1 + r(q)))
 //!   r(q) = N(q) / G(q),     N(q) = (a_j t / (n mu))² (1 - e^{-2x}) / (2x),     G(q) = (s (1 - e^{-x}))²,     x = h q a_j² t / A
 //! ```
 //! with the time `t`, the curvature `h` of the loss, the scale `a_j` of the column, the row norm `A`, the `K` categories of the feature and the size
 //! `s` of a usual effect: `N` is the variance of the noise of `b_j` and `G` that of its signal, both of a descent along one direction, for a category
 //! that a share `q` of the rows has. That share is known by the released `p_j` and its noise: the mean is over what it may be, by how well each share
-//! explains `b_j - m`, whose variance is `G + N`. What a category of usual share has of doubt, the rest of the method sees to. The
+//! explains `b_j - m`, whose variance is `G + N`. What a category of usual share has of doubt, and noise up to three times a usual effect, the rest of
+//! the method sees to. The
 //! intercept makes up for the centre of the column: no other row's score moves.
 //!
 //! It reads released values alone, and costs nothing. Source: the shrinkage of a normal mean (ridge regression along one direction; Ali, Kolter,
@@ -20,6 +21,10 @@ use crate::released_marginals::ScaledColumns;
 
 /// Standard deviations of its noise that a released share may be off, and the density of each.
 const ERRORS: [(f64, f64); 5] = [(-2.0, 0.054), (-1.0, 0.242), (0.0, 0.399), (1.0, 0.242), (2.0, 0.054)];
+
+/// Variance of noise over that of signal up to which a coefficient stays. With less than all of it, common categories of tables with little signal
+/// lost much of what they say.
+const DOUBT_ALLOWED: f64 = 10.0;
 
 /// The descent that changed the weights of one score.
 #[derive(Clone, Copy)]
@@ -43,12 +48,13 @@ pub(super) fn draw_to_their_feature(change: &mut [f64], scaled: &ScaledColumns, 
         let usual = 1.0 / block.shares.len() as f64;
         for ((column, score), share) in columns.zip(scores).zip(&block.shares) {
             let along = |share: f64| descent.along(scaled.scale[column], share, scaled.row_norm);
+            let allowed = along(usual).spread().max(1.0 + DOUBT_ALLOWED);
             let (mut total, mut kept) = (0.0, 0.0);
             for (errors, density) in ERRORS {
                 let possible = along((share + errors * block.noise).max(0.0));
                 let weight = density * possible.density(score - mean);
                 total += weight;
-                kept += weight * (along(usual).spread() / possible.spread()).min(1.0);
+                kept += weight * (allowed / possible.spread()).min(1.0);
             }
             let kept = if total > 0.0 { kept / total } else { 0.0 };
             let drawn = (1.0 - kept) * (mean - score);
@@ -134,7 +140,7 @@ mod tests {
             assert!(moved.abs() < 0.01, "{category}: {moved}");
         }
         let kept = (score(&after, &scaled, 3) - mean) / (score(&before, &scaled, 3) - mean);
-        assert!((0.8..0.99).contains(&kept), "one row in a hundred is mostly believed: {kept}");
+        assert!(kept > 0.9, "one row in a hundred is believed: {kept}");
     }
 
     #[test]
