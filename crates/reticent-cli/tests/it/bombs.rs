@@ -89,8 +89,28 @@ fn a_field_without_end_is_one_row_more() {
 
 const UNITS: &str = "{ column = \"ward\", rows_max = 2 }";
 
-/// Keys of units are kept while a table is read, long ones by their digest: a gigabyte of them fits, and those that differ at their end alone
-/// are two units.
+/// Keys of units are kept while a table is read. Where there is no memory for them the message is the same whatever they are, and no
+/// aborting allocation prints their length.
+#[test]
+fn keys_that_do_not_fit_end_with_the_same_words_however_long_they_are() {
+    let told = [100, 250, 300].map(|bytes| {
+        let folder = Folder::new();
+        folder.remove("model.json");
+        folder.write("schema.toml", SCHEMA.replace("\"row\"", "{ column = \"patient\", rows_max = 1 }"));
+        let mut text = b"patient,age,dose,ward,comment,outcome\n".to_vec();
+        for row in 0..1_500_000 {
+            text.extend(format!("{row:0bytes$},20,100,north,,yes\n").as_bytes());
+        }
+        folder.write("table.csv", zstd(&text));
+        let outcome = run_within(&folder, 160, FIT);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (5, ""), "{}", outcome.stderr);
+        outcome.stderr
+    });
+    assert_eq!(told, [told[0].as_str(); 3]);
+    assert!(told[0].contains("not enough memory for the table"), "{}", told[0]);
+}
+
+/// Long ones are kept by their digest: a gigabyte of them fits.
 #[test]
 fn keys_may_be_long() {
     let told = [1, 24].map(|mebibytes| {

@@ -1,7 +1,6 @@
 //! A few rows as codes, on their way from a reader to whoever keeps them.
 
 use reticent_core::contribution::CodedLabel;
-
 use sha2::{Digest, Sha256};
 
 use super::UncappedRows;

@@ -48,12 +48,12 @@ pub(super) struct Descended {
 impl Descended {
     /// Draws categories that hardly any row has to their feature, for a signal `n mu`: log-odds of a usual effect are of the size of 1.
     pub(super) fn without_noise_of_rare_categories(mut self, signal: f64) -> Self {
-        let (mut change, columns) = (self.change(), self.scaled.scale.len());
-        for (score, curvature) in change.chunks_exact_mut(columns).zip(self.curvatures()) {
+        let (columns, curvatures) = (self.scaled.scale.len(), self.curvatures());
+        let scores = self.weights.chunks_exact_mut(columns).zip(self.start.chunks_exact(columns));
+        for ((weights, start), curvature) in scores.zip(curvatures) {
             let descent = rare_categories::Descent { time: self.flow.time(), signal, curvature, effect: 1.0 };
-            rare_categories::draw_to_their_feature(score, &self.scaled, descent);
+            rare_categories::draw_to_their_feature(weights, start, &self.scaled, descent);
         }
-        self.weights = self.start.iter().zip(change).map(|(start, change)| start + change).collect();
         self
     }
 

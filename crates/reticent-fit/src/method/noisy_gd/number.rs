@@ -127,10 +127,8 @@ impl Fit {
         let mut weights = descent.mean();
         let clip = f64::from(pass(&[]).saturation());
         let flow = Flow { stride, passes: passes.get(), ridge: l2 / rows };
-        let mut change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
         let of_rare = Descent { time: flow.time(), signal, curvature: curvature(clip, deviation), effect: deviation };
-        draw_to_their_feature(&mut change, &marginals.scaled, of_rare);
-        weights.iter_mut().zip(&start).zip(change).for_each(|((weight, start), change)| *weight = start + change);
+        draw_to_their_feature(&mut weights, &start, &marginals.scaled, of_rare);
         if init.is_none() {
             let slopes = weights[1..].iter().map(|weight| weight * weight).sum::<f64>().sqrt();
             // What is left of the means of centred columns adds to the mean by their slopes.

@@ -11,8 +11,7 @@
 //! `s` of a usual effect: `N` is the variance of the noise of `b_j` and `G` that of its signal, both of a descent along one direction, for a category
 //! that a share `q` of the rows has. That share is known by the released `p_j` and its noise: the mean is over what it may be, by how well each share
 //! explains `b_j - m`, whose variance is `G + N`. What a category of usual share has of doubt, and noise up to three times a usual effect, the rest of
-//! the method sees to. The
-//! intercept makes up for the centre of the column: no other row's score moves.
+//! the method sees to. The intercept makes up for the centre of the column: no other row's score moves.
 //!
 //! It reads released values alone, and costs nothing. Source: the shrinkage of a normal mean (ridge regression along one direction; Ali, Kolter,
 //! Tibshirani 2019 for the flow); measured in `docs/methods/noisy-gd.md`, "Rare categories".
@@ -39,11 +38,12 @@ pub(super) struct Descent {
     pub(super) effect: f64,
 }
 
-/// Draws what a descent has changed of one score's weights, the intercept's first.
-pub(super) fn draw_to_their_feature(change: &mut [f64], scaled: &ScaledColumns, descent: Descent) {
+/// Draws what a descent from `start` has changed of one score's weights, the intercept's first.
+pub(super) fn draw_to_their_feature(weights: &mut [f64], start: &[f64], scaled: &ScaledColumns, descent: Descent) {
     for block in &scaled.categories {
         let columns = block.first..block.first + block.shares.len();
-        let scores: Vec<f64> = columns.clone().map(|column| change[column] * scaled.scale[column]).collect();
+        let changed = |column: usize| (weights[column] - start[column]) * scaled.scale[column];
+        let scores: Vec<f64> = columns.clone().map(changed).collect();
         let mean: f64 = block.shares.iter().zip(&scores).map(|(share, score)| share * score).sum();
         let usual = 1.0 / block.shares.len() as f64;
         for ((column, score), share) in columns.zip(scores).zip(&block.shares) {
@@ -58,8 +58,8 @@ pub(super) fn draw_to_their_feature(change: &mut [f64], scaled: &ScaledColumns, 
             }
             let kept = if total > 0.0 { kept / total } else { 0.0 };
             let drawn = (1.0 - kept) * (mean - score);
-            change[column] += drawn / scaled.scale[column];
-            change[0] += drawn * scaled.centre[column];
+            weights[column] += drawn / scaled.scale[column];
+            weights[0] += drawn * scaled.centre[column];
         }
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         let scaled = scaled(1e-3);
         let before = [0.3, 5.0, -9.0, 0.2, -0.1, 0.7];
         let mut after = before;
-        draw_to_their_feature(&mut after, &scaled, DESCENT);
+        draw_to_their_feature(&mut after, &[0.0; 6], &scaled, DESCENT);
         assert!((after[1] - before[1]).abs() < 1e-12, "a number is no category");
         // `other` comes first.
         let mean: f64 =
@@ -147,7 +147,7 @@ mod tests {
     fn without_noise_all_is_kept_that_rows_bear_out() {
         let before = [0.3, 5.0, -9.0, 0.2, -0.1, 0.7];
         let mut after = before;
-        draw_to_their_feature(&mut after, &scaled(1e-9), Descent { signal: 1e9, ..DESCENT });
+        draw_to_their_feature(&mut after, &[0.0; 6], &scaled(1e-9), Descent { signal: 1e9, ..DESCENT });
         let moved: Vec<f64> = (1..4)
             .map(|category| score(&after, &scaled(1e-9), category) - score(&before, &scaled(1e-9), category))
             .collect();
