@@ -609,7 +609,7 @@ mod tests {
         assert_close(&[kept], &[number("kept")]);
         let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"), 2000.0, 6.5);
         assert_close(&[factor], &[number("factor")]);
-        let by_chance = number_calibration::by_chance(9.0, 0.3, 0.25, 0.4) / 0.14;
+        let by_chance = number_calibration::by_chance(9.0, 0.3, 0.25, 0.4, 1.5) / 0.14;
         assert!((by_chance - number("by_chance")).abs() < 1e-4 * by_chance, "two quadratures: {by_chance}");
         let steps = numbers(&golden, "residual_steps");
         let chance = number_calibration::Chance { rows: number("by_chance"), freedom: 9.0 };

@@ -109,6 +109,36 @@ fn columns_that_say_nothing_leave_the_mean() {
     }
 }
 
+/// A number whose effect levels off at 2, and that one row in twenty-five has five to fifty times as large: least squares explains 3 % of the target
+/// by it, and where far rows weigh as much as usual ones a fit predicts worse than the mean.
+#[test]
+fn an_effect_that_levels_off_is_not_followed_beyond_the_mean() {
+    let text = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-10, 10]\n\
+                [features]\nx = { bounds = [0, 100] }\n";
+    let schema = Schema::from_text(text).expect("legal");
+    let mut sequence = FixedSequence::new(5);
+    let mut next = || 0.5 + 0.5 * sequence.next_uniform();
+    let rows: Vec<[f64; 2]> = (0..20_000)
+        .map(|_| {
+            let x = if next() < 0.04 { 10.0 + 90.0 * next() } else { 3.0 * next() };
+            // Of variance 1/2.
+            let noise = (0..6).map(|_| 2.0 * next() - 1.0).sum::<f64>() / 2.0;
+            [x, noise - x.min(2.0)]
+        })
+        .collect();
+    let mut table = CodedTable::empty(&schema);
+    rows.iter().for_each(|[x, y]| table.push(&[Cell::Number(*x)], Label::Value(*y)));
+    let engine = MemoryEngine::new(table);
+    let mean = rows.iter().map(|[_, y]| y).sum::<f64>() / rows.len() as f64;
+    let variance = rows.iter().map(|[_, y]| (y - mean).powi(2)).sum::<f64>();
+    for seed in 0..3 {
+        let (_, model) = fit(&schema, &engine, &default(), 10.0, seed);
+        let error: f64 = rows.iter().map(|[x, y]| (y - model.score(0, &[1.0, *x])).powi(2)).sum();
+        let explained = 1.0 - error / variance;
+        assert!((0.015..0.04).contains(&explained), "{seed}: {explained}");
+    }
+}
+
 #[test]
 fn a_fit_spends_at_most_its_claim_and_nearly_all_of_it() {
     for adjacency in ["add-remove", "replace", "label"] {

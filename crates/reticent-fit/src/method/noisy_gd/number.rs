@@ -137,7 +137,7 @@ impl Fit {
             start[0] = weights[0];
         }
         let change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
-        let change = NumberChange { start, change, scaled: &marginals.scaled };
+        let change = NumberChange { start, change, scaled: &marginals.scaled, signal };
         let steps = releases.sum(of_gradient + 1, &encoding, pass(&change.compared()))?;
         let chance = change.chance(clip, deviation, flow, rows);
         let factor =

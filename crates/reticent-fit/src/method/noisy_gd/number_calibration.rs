@@ -17,6 +17,8 @@ use crate::released_marginals::ScaledColumns;
 pub(super) const FACTORS: [f64; 5] = [0.0, 0.5, 1.0, 2.0, 4.0];
 /// The place of the factor 1 among them; up to there factors grow evenly, and by octaves from there.
 const WHOLE_PLACE: f64 = 2.0;
+/// Signal `n mu` up to which rows weigh alike from [`WHOLE_RISE`] on: see [`whole_rise`].
+const WHOLE_SIGNAL: f64 = 1000.0;
 /// Slope of the prior's logarithm above the factor 1, a place: where noise says nothing, the change is left nearly as it is.
 const DOUBT: f64 = 0.5;
 
@@ -25,6 +27,8 @@ pub(super) struct NumberChange<'a> {
     pub(super) start: Vec<f64>,
     pub(super) change: Vec<f64>,
     pub(super) scaled: &'a ScaledColumns,
+    /// Signal `n mu` of the descent.
+    pub(super) signal: f64,
 }
 
 /// What chance makes of released residuals: how many rows, and of how many degrees of freedom.
@@ -43,7 +47,7 @@ impl NumberChange<'_> {
     /// Weights of [residual steps](reticent_core::query::Map::ResidualSteps): the change in what weighs rows, and the models at [`FACTORS`].
     pub(super) fn compared(&self) -> Vec<f64> {
         let deviation = self.deviation();
-        let weight = if deviation > 0.0 { 1.0 / (WHOLE_RISE * deviation) } else { 0.0 };
+        let weight = if deviation > 0.0 { 1.0 / (whole_rise(self.signal) * deviation) } else { 0.0 };
         let of_rows = self.change.iter().map(|change| weight * change);
         of_rows.chain(FACTORS.iter().flat_map(|factor| self.scaled_by(*factor))).collect()
     }
@@ -56,15 +60,21 @@ impl NumberChange<'_> {
     /// Of a descent with residuals clipped at `clip`, on a target of standard deviation `residual`.
     pub(super) fn chance(&self, clip: f64, residual: f64, flow: Flow, rows: f64) -> Chance {
         let freedom = degrees_of_freedom(&[curvature(clip, residual)], self.scaled, flow, rows);
-        Chance {
-            rows: by_chance(freedom, clip, residual, self.change[0] / self.deviation()) / self.deviation(),
-            freedom,
-        }
+        let (intercept, whole) = (self.change[0] / self.deviation(), whole_rise(self.signal));
+        Chance { rows: by_chance(freedom, clip, residual, intercept, whole) / self.deviation(), freedom }
     }
 
     fn deviation(&self) -> f64 {
         self.scaled.score_deviation(&self.change)
     }
+}
+
+/// The change of a score, in standard deviations, from which on all rows weigh alike: `3/2 max(1, sqrt(n mu / 1000))`.
+///
+/// With a larger budget it grows toward the weights of least squares, as the clip of residuals does: a model that is wrong in the few rows that
+/// change most is then no better than its squared error.
+fn whole_rise(signal: f64) -> f64 {
+    WHOLE_RISE * (signal / WHOLE_SIGNAL).max(1.0).sqrt()
 }
 
 /// The factor to multiply by, from released [residual steps](reticent_core::query::Map::ResidualSteps) at [`FACTORS`], in rows, each with
@@ -88,13 +98,13 @@ fn factor_at(place: f64) -> f64 {
 /// What the residuals of a number on the side of a change that is all chance are expected to be, in rows:
 ///
 /// ```text
-///   freedom · E[psi²]/E[psi'] · E[f(b + z) z] / E[z²],     psi(r) = clamp(r/c, -1, 1),  f(z) = clamp(z / 1.5, -1, 1)
+///   freedom · E[psi²]/E[psi'] · E[f(b + z) z] / E[z²],     psi(r) = clamp(r/c, -1, 1),  f(z) = clamp(z / whole, -1, 1)
 /// ```
-/// with normal residuals of the target's deviation `residual`, `c = clip`, and normal scores `z` of standard deviation 1 beside the change `b` of
+/// with normal residuals of the target's deviation `residual`, `c = clip`, [`whole`](whole_rise), and normal scores `z` of standard deviation 1 beside the change `b` of
 /// the intercept: to be divided by their standard deviation.
-pub(super) fn by_chance(freedom: f64, clip: f64, residual: f64, intercept: f64) -> f64 {
+pub(super) fn by_chance(freedom: f64, clip: f64, residual: f64, intercept: f64, whole: f64) -> f64 {
     let slope = |z: f64| (residual * z / clip).min(1.0);
-    let weighed = |z: f64| (z / WHOLE_RISE).clamp(-1.0, 1.0);
+    let weighed = |z: f64| (z / whole).clamp(-1.0, 1.0);
     let of_rows = over_normal(|z| 0.5 * z * (weighed(intercept + z) - weighed(intercept - z)));
     freedom * over_normal(|z| slope(z).powi(2)) / curvature(clip, residual) * of_rows
 }
@@ -149,14 +159,24 @@ mod tests {
         assert!((found - mean / total).abs() < 1e-9 && (0.8..1.2).contains(&found), "{found}");
     }
 
+    #[test]
+    fn rows_weigh_by_more_of_their_change_with_more_signal() {
+        for (signal, expected) in [(1.0, 1.5), (1000.0, 1.5), (4000.0, 3.0)] {
+            assert!((whole_rise(signal) - expected).abs() < 1e-12, "{signal}");
+        }
+    }
+
     /// With a clip far out Huber's loss is the square: `psi = r/c`, `E[psi²]/E[psi'] = residual²/c`; `E[min(|z|/1.5, 1) |z|]` of a standard
     /// normal is .5776.
     #[test]
     fn chance_is_what_the_squared_loss_makes_of_it() {
-        let found = by_chance(7.0, 100.0, 0.5, 0.0);
+        let found = by_chance(7.0, 100.0, 0.5, 0.0, 1.5);
         assert!((found - 7.0 * 0.25 / 100.0 * 0.5776).abs() < 1e-4 * found, "{found}");
-        assert!(by_chance(7.0, 100.0, 0.5, 9.0) < 1e-6 * found, "an intercept decides the side of every row");
+        assert!(by_chance(7.0, 100.0, 0.5, 9.0, 1.5) < 1e-6 * found, "an intercept decides the side of every row");
         assert!((curvature(100.0, 0.5) - 0.01).abs() < 1e-6);
+        // E[z²] = 1: rows that weigh by their whole change.
+        let whole = by_chance(7.0, 100.0, 0.5, 0.0, 50.0);
+        assert!((whole - 7.0 * 0.25 / 100.0 / 50.0).abs() < 1e-4 * whole, "{whole}");
         // A clip of .8 deviations: P(|z| < .8) = .57629.
         assert!((curvature(0.4, 0.5) - 0.57629 / 0.4).abs() < 1e-3);
     }
