@@ -1,4 +1,4 @@
-//! Ctrl-C: half-written files go, and it is said whether something may have been paid.
+//! Ctrl-C, or a `kill`: half-written files go, and it is said whether something may have been paid.
 //!
 //! The ledger itself needs no help: an entry is there whole or not at all, whenever the program ends.
 
@@ -7,8 +7,13 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a shell expects of a command that Ctrl-C has ended: 128 and the number of the signal.
-const EXIT_CODE: i32 = 130;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Ends of a command that are not its own, and how they are called. Not SIGHUP: a handler would take away what `nohup` has set.
+const SIGNALS: [(i32, &str); 2] = [(SIGINT, "interrupted"), (SIGTERM, "terminated")];
+/// What a shell expects of a command that a signal has ended: this and the number of the signal.
+const EXIT_CODE: i32 = 128;
 
 /// What the command has under way.
 struct UnderWay {
@@ -21,23 +26,28 @@ static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { partial: BTreeSet::new
 
 /// Called once, by the program.
 pub(crate) fn listen() {
-    // Without a handler Ctrl-C ends the program all the same.
-    let _ = ctrlc::set_handler(|| {
-        let under_way = under_way();
-        for path in &under_way.partial {
-            // Nothing is left to be done when it cannot be removed.
-            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-        }
-        let paid = under_way.ledger.as_ref().map_or_else(
-            || "nothing was paid".to_owned(),
-            |ledger| format!("what was paid by then stays paid: `reticent ledger show {}` lists it", ledger.display()),
-        );
-        // A progress bar may stand in this line.
-        let new_line = if io::stderr().is_terminal() { "\n" } else { "" };
-        // Nothing is left to be done when stderr is closed.
-        let _ = writeln!(io::stderr(), "{new_line}error: interrupted; {paid}");
-        std::process::exit(EXIT_CODE);
-    });
+    // Without a handler a signal ends the program all the same.
+    if let Ok(mut signals) = Signals::new(SIGNALS.map(|(signal, _)| signal)) {
+        std::thread::spawn(move || signals.forever().for_each(end));
+    }
+}
+
+fn end(signal: i32) {
+    let under_way = under_way();
+    for path in &under_way.partial {
+        // Nothing is left to be done when it cannot be removed.
+        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    }
+    let paid = under_way.ledger.as_ref().map_or_else(
+        || "nothing was paid".to_owned(),
+        |ledger| format!("what was paid by then stays paid: `reticent ledger show {}` lists it", ledger.display()),
+    );
+    let (_, ended) = SIGNALS.iter().find(|(known, _)| *known == signal).expect("no other is listened to");
+    // A progress bar may stand in this line.
+    let new_line = if io::stderr().is_terminal() { "\n" } else { "" };
+    // Nothing is left to be done when stderr is closed.
+    let _ = writeln!(io::stderr(), "{new_line}error: {ended}; {paid}");
+    std::process::exit(EXIT_CODE + signal);
 }
 
 /// Makes a file that is to be removed when it is not completed, or a folder for a while. No interruption falls between the two.

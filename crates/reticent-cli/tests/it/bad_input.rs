@@ -7,8 +7,8 @@ use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray}
 use insta::assert_snapshot;
 
 use crate::support::{
-    AGE, CANARY, DOSE, FIT, Folder, HEADER, OUTCOME, SCHEMA, Table, WARD, gzip, json, parquet_of, without_remark, xz,
-    zstd,
+    AGE, CANARY, DOSE, FIT, Folder, HEADER, OUTCOME, Outcome, SCHEMA, Table, WARD, gzip, json, parquet_of,
+    without_remark, xz, zstd,
 };
 
 const FIT_WITH_LEDGER: &str =
@@ -318,6 +318,22 @@ fn a_header_unlike_the_declared_one_is_refused() {
     let columns = HEADER.map(|name| format!("{name:?}")).join(", ").replace("\"ward\"", "\"station\"");
     folder.write("schema.toml", format!("[table]\ncolumns = [{columns}, \"ward\"]\n{}", crate::support::SCHEMA));
     assert_snapshot!(folder.refuse(3, FIT), @"error: the header of table.csv has 6 columns, but table.columns in the schema has 7; mend table.columns, or leave it out to use the file's header");
+}
+
+/// Its footer comes last.
+#[cfg(unix)]
+#[test]
+fn a_parquet_file_through_a_pipe_is_refused() {
+    let folder = Folder::with_table();
+    folder.succeed("ledger init l.ledger --epsilon 10 --delta 1e-6");
+    let columns = [("age", Arc::new(Float64Array::from(vec![1.0])) as ArrayRef)];
+    let mut command = folder.reticent();
+    command
+        .args(FIT_WITH_LEDGER.replace("table.csv", "/dev/stdin").split_whitespace())
+        .write_stdin(parquet_of(columns));
+    let outcome = Outcome::of(command.output().expect("the program starts"));
+    assert_eq!(outcome.code, 3);
+    assert_snapshot!(outcome.stderr, @"error: /dev/stdin is a Parquet file through a pipe, which is not read; name the file itself, or write what comes through the pipe to one");
 }
 
 #[test]

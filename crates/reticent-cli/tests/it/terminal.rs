@@ -111,20 +111,20 @@ fn a_closed_pipe_is_no_error() {
     }
 }
 
-/// Sends Ctrl-C to a command as soon as `is_time`: how it ended.
+/// Sends a signal to a command as soon as `is_time`: how it ended.
 #[cfg(unix)]
-fn interrupted(folder: &Folder, arguments: &str, mut is_time: impl FnMut() -> bool) -> Outcome {
+fn ended_by(signal: &str, folder: &Folder, arguments: &str, mut is_time: impl FnMut() -> bool) -> Outcome {
     let mut command = Command::new(program());
     command.args(arguments.split_whitespace()).current_dir(folder.path(""));
     // Stdin stays open, so that a table that is read from it has no end.
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     while !is_time() {
-        assert!(child.try_wait().expect("a child").is_none(), "it ended before it was interrupted");
+        assert!(child.try_wait().expect("a child").is_none(), "it ended before the signal");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let signal = Command::new("sh").arg("-c").arg(format!("kill -INT {}", child.id())).status().expect("a shell");
-    assert!(signal.success());
+    let sent = Command::new("sh").arg("-c").arg(format!("kill -{signal} {}", child.id())).status().expect("a shell");
+    assert!(sent.success());
     let stdin = child.stdin.take();
     let outcome = Outcome::of(child.wait_with_output().expect("a child"));
     drop(stdin);
@@ -133,15 +133,19 @@ fn interrupted(folder: &Folder, arguments: &str, mut is_time: impl FnMut() -> bo
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_no_half_written_file_and_says_what_may_be_paid() {
+fn a_signal_leaves_no_half_written_file_and_says_what_may_be_paid() {
     let folder = Folder::new();
     folder.remove("model.json");
     folder.succeed("ledger init pipe.ledger --epsilon 10 --delta 1e-6");
     let waiting = FIT.replace("table.csv", "/dev/stdin") + " --ledger pipe.ledger";
     let is_partial = |name: &String| name.ends_with(".partial");
-    let before = interrupted(&folder, &waiting, || folder.files().keys().any(is_partial));
-    assert_eq!((before.code, before.stderr.as_str()), (130, "error: interrupted; nothing was paid\n"));
-    assert!(!folder.files().keys().any(is_partial));
+    for (signal, code, message) in
+        [("INT", 130, "error: interrupted; nothing was paid\n"), ("TERM", 143, "error: terminated; nothing was paid\n")]
+    {
+        let before = ended_by(signal, &folder, &waiting, || folder.files().keys().any(is_partial));
+        assert_eq!((before.code, before.stderr.as_str()), (code, message));
+        assert!(!folder.files().keys().any(is_partial));
+    }
 
     folder.write("table.csv", Table::of(100_000).csv());
     let long = format!("{FIT} --method noisy-gd --passes 100000");
@@ -150,7 +154,7 @@ fn ctrl_c_leaves_no_half_written_file_and_says_what_may_be_paid() {
         let shown = folder.reticent().args(["ledger", "show", "table.csv.ledger", "--json"]).output().expect("starts");
         shown.status.success() && !json(&Outcome::of(shown).stdout)["entries"].as_array().expect("a list").is_empty()
     };
-    let after = interrupted(&folder, &long, is_paid);
+    let after = ended_by("INT", &folder, &long, is_paid);
     assert_eq!(after.code, 130);
     assert_snapshot!(after.stderr, @"error: interrupted; what was paid by then stays paid: `reticent ledger show [folder]/table.csv.ledger` lists it");
     assert!(!folder.exists("model.json") && !folder.files().keys().any(is_partial));

@@ -43,6 +43,14 @@ pub(crate) fn open(path: &Path, is_header: bool) -> Result<(Opened, u64), Source
     Read::by_ref(&mut file).take(FIRST_BYTES as u64).read_to_end(&mut first).map_err(failed)?;
     let beginning = Beginning::of(&first, is_header);
     if beginning.is_of_letters(b"PAR1") || beginning.is_of_letters(b"PARE") {
+        // Its footer is read first.
+        if file.stream_position().is_err() {
+            return Err(SourceError::Unsupported {
+                path: path.to_owned(),
+                found: "a Parquet file through a pipe",
+                remedy: "name the file itself, or write what comes through the pipe to one",
+            });
+        }
         refuse_partial_parquet(&file, &first, path)?;
         return Ok((Opened::Parquet(file), bytes_total));
     }
