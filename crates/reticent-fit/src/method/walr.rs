@@ -470,6 +470,11 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
         let message = "no row has a usable label; compare the spellings of the target's values with the schema";
         return Err(FitError::PublicFeatures(message.to_owned()));
     }
+    if let Settings::Descent(descent) = &checked.settings {
+        let (rows, model) = (matrix_of(&features), checked.model);
+        released_gradient::check_rate(rows, model, descent)
+            .map_err(|error| FitError::PublicFeatures(error.to_string()))?;
+    }
     // How many rows there are depends on which labels are usable: from here on their classes are the ones that were paid for.
     releases.pay()?;
     let last = releases.count() - 1;

@@ -370,16 +370,23 @@ fn adjacencies_under_which_features_are_private_are_refused() {
 
 #[test]
 fn public_features_that_cannot_be_fitted_cost_nothing() {
-    let schema = super::table::schema("unit = \"row\"\nadjacency = \"label\"");
-    let prepared = Asked::of("walr").prepare(&schema, &claim(schema.relation(), 1.0)).expect("affordable");
-    let empty = MemoryEngine::new(CodedTable::empty(&schema));
-    let mut ledger = MemoryLedger::promising(schema.relation(), None);
-    let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
-    let error = prepared.fit(&mut session, &prepared.plan().request("table", &schema), &mut |_| {});
-    let error = error.expect_err("no rows");
-    assert!(matches!(error, FitError::PublicFeatures(_)), "{error}");
-    drop(session);
-    assert!(ledger.charged.is_empty());
+    let classes = super::table::schema("unit = \"row\"\nadjacency = \"label\"");
+    let number = super::gram::schema("adjacency = \"label\"");
+    let too_long = as_stated().with("learning-rate", 1e4);
+    for (schema, engine, asked) in [
+        (&classes, MemoryEngine::new(CodedTable::empty(&classes)), Asked::of("walr")),
+        (&number, super::gram::engine(&number, 50, 1), too_long.clone()),
+        (&classes, super::table::engine(&classes, 50), too_long.with("l2", 1)),
+    ] {
+        let prepared = asked.prepare(schema, &claim(schema.relation(), 1.0)).expect("affordable");
+        let mut ledger = MemoryLedger::promising(schema.relation(), None);
+        let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("opens");
+        let error = prepared.fit(&mut session, &prepared.plan().request("table", schema), &mut |_| {});
+        let error = error.expect_err("no rows, or steps that are too long");
+        assert!(matches!(error, FitError::PublicFeatures(_)), "{error}");
+        drop(session);
+        assert!(ledger.charged.is_empty());
+    }
 }
 
 #[test]
