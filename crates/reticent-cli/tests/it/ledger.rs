@@ -172,8 +172,7 @@ fn what_is_no_sound_ledger_is_refused_and_left_untouched() {
     a newer version: error: [folder]/l.ledger: the ledger has format 4 and this release reads up to format 3; use a newer release of Reticent (the file was not changed)
     cut off: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
     cut within a page: error: [folder]/l.ledger: the ledger is damaged (database disk image is malformed); keep this file, restore the newest backup, and count what was spent since as spent
-    overwritten: error: [folder]/l.ledger: the ledger is damaged (*** in database main ***
-    Tree 2 page 2: btreeInitPage() returns error code 11); keep this file, restore the newest backup, and count what was spent since as spent
+    overwritten: error: [folder]/l.ledger: the ledger is damaged (Tree 2 page 2: btreeInitPage() returns error code 11); keep this file, restore the newest backup, and count what was spent since as spent
     ");
     // And the sound one still works.
     folder.write("l.ledger", &sound);

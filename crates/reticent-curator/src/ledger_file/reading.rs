@@ -69,7 +69,8 @@ impl<'t> Reading<'t> {
         refuse_header(self.path, header("application_id")?, header("user_version")?)?;
         let finding: String = self.named(self.transaction.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
         if finding != "ok" {
-            return Err(self.damaged(finding));
+            // The first line, if there are two, names the database: there is one.
+            return Err(self.damaged(finding.lines().next_back().unwrap_or_default()));
         }
         if !self.named(is_of_format(&self.transaction))? {
             return Err(self.damaged("its tables are not those of the format"));
