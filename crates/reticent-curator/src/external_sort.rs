@@ -226,6 +226,7 @@ mod tests {
     use std::path::PathBuf;
 
     use proptest::prelude::*;
+    use reticent_math::fixed_sequence::FixedSequence;
 
     use super::*;
 
@@ -247,12 +248,13 @@ mod tests {
     }
 
     /// Records without an order to speak of, each there twice.
-    fn scattered(number: u32) -> Vec<[u8; 6]> {
-        let record = |place: u32| {
-            let [a, b, c, d] = (place / 2).wrapping_mul(2_654_435_761).to_be_bytes();
+    fn scattered(number: usize) -> Vec<[u8; 6]> {
+        let mut sequence = FixedSequence::new(1);
+        let record = || {
+            let [a, b, c, d, ..] = sequence.next_word().to_be_bytes();
             [a, b, c, d, 7, 9]
         };
-        (0..number).map(record).collect()
+        std::iter::repeat_with(record).flat_map(|record| [record; 2]).take(number).collect()
     }
 
     /// None, one, a block or a chunk of six with one less and one more, as many chunks as there are buffers and one more, several merges.

@@ -3,6 +3,7 @@
 //! Source: Steele, Lea, Flood 2014 (SplitMix64). Nothing private may rest on it, and no noise is drawn from it.
 
 /// A sequence that is determined by its seed.
+#[derive(Clone, Debug)]
 pub struct FixedSequence(u64);
 
 impl FixedSequence {
@@ -26,6 +27,19 @@ impl FixedSequence {
         (self.next_word() >> 11) as f64 * 2f64.powi(-52) - 1.0
     }
 
+    /// The next number in `[0, 1)`.
+    pub fn next_share(&mut self) -> f64 {
+        (self.next_word() >> 11) as f64 * 2f64.powi(-53)
+    }
+
+    /// The next whole number from 0 to below `end`; of an `end` far below `2^64` all come equally often, as nearly as matters.
+    ///
+    /// # Panics
+    /// When `end` is 0.
+    pub fn next_below(&mut self, end: u64) -> u64 {
+        self.next_word() % end
+    }
+
     /// The next number that is distributed as a standard normal one: Marsaglia's polar method.
     pub fn next_normal(&mut self) -> f64 {
         loop {
@@ -45,11 +59,13 @@ mod tests {
     #[test]
     fn the_fixed_sequence_is_that_of_its_source() {
         // The first outputs of SplitMix64 with seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4.
-        let (mut words, mut uniform) = (FixedSequence::new(0), FixedSequence::new(0));
+        let [mut words, mut uniform, mut shares, mut below] = [(); 4].map(|()| FixedSequence::new(0));
         for bits in [0xe220_a839_7b1d_cdafu64, 0x6e78_9e6a_a1b9_65f4] {
             assert_eq!(words.next_word(), bits);
             let expected = (bits >> 11) as f64 * 2f64.powi(-52) - 1.0;
             assert!((uniform.next_uniform() - expected).abs() < 1e-15);
+            assert!((shares.next_share() - f64::midpoint(expected, 1.0)).abs() < 1e-15);
+            assert_eq!(below.next_below(1000), bits % 1000);
         }
     }
 

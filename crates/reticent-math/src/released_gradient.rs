@@ -201,7 +201,7 @@ impl Shuffled {
     fn next(&mut self) -> usize {
         if self.position == self.order.len() {
             for last in (1..self.order.len()).rev() {
-                let other = (self.words.next_word() % (last as u64 + 1)) as usize;
+                let other = self.words.next_below(last as u64 + 1) as usize;
                 self.order.swap(last, other);
             }
             self.position = 0;

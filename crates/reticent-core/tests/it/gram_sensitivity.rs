@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::coding::Coding;
 use reticent_core::contribution::CodedLabel;
@@ -58,11 +60,8 @@ fn distances(query: &SumQuery, first: Point, second: Option<Point>) -> (u128, u1
 
 /// Hill climbing from many starts: the largest distance found, squared L2 or L1.
 fn search(query: &SumQuery, adjacency: Adjacency, taxicab: bool) -> u128 {
-    let mut state = 7u64;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    };
+    let mut stream = ChaCha20Rng::seed_from_u64(7);
+    let mut uniform = || (stream.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
     let worth = |first: Point, second: Point| {
         let second = match adjacency {
             Adjacency::AddRemove => None,

@@ -69,7 +69,7 @@ impl Script {
         let row = |adjacency| Relation { unit: PrivacyUnit::Row, adjacency };
         let mut promised = BTreeSet::from([row(Adjacency::AddRemove)]);
         let Self::Seeded { seed, .. } = self else { return Setting { promised, budget: Some(budget(1.0)) } };
-        let mut random = Random(seed ^ 0x5E77);
+        let mut random = Random::new(seed ^ 0x5E77);
         if random.one_in(2) {
             promised.insert(row(Adjacency::Replace));
         }
@@ -78,7 +78,7 @@ impl Script {
     }
 
     pub(crate) fn actions(self) -> Vec<Action> {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         match self {
             Self::Fixed { life: 0 } => vec![
                 Action::Charge(request("first", &mut random)),
@@ -89,7 +89,7 @@ impl Script {
             ],
             Self::Fixed { life } => vec![Action::Charge(request(&format!("again {life}"), &mut random))],
             Self::Seeded { seed, life } => {
-                let mut random = Random(seed.rotate_left(32) ^ life);
+                let mut random = Random::new(seed.rotate_left(32) ^ life);
                 random.next();
                 (0..2 + random.below(7)).map(|place| any_action(&format!("{life}-{place}"), &mut random)).collect()
             }
@@ -205,7 +205,7 @@ fn request(purpose: &str, random: &mut Random) -> Box<Request> {
 
 /// A cheap request, for spending all that is left.
 pub(crate) fn last_request() -> Request {
-    *request("left", &mut Random(2))
+    *request("left", &mut Random::new(2))
 }
 
 pub(crate) fn budget(epsilon: f64) -> Budget {

@@ -58,7 +58,7 @@ impl Run {
         fs::create_dir(&folder).expect("room for a folder");
         let known = Known::new(setting.budget);
         let disk = Disk::new(&folder);
-        Self { home, disk, setting, known, random: Random(seed), wild_clock: false }
+        Self { home, disk, setting, known, random: Random::new(seed), wild_clock: false }
     }
 
     /// Everything as the seed says: up to three lives, with up to two faults in each, and at the end perhaps no power.
@@ -83,9 +83,9 @@ impl Run {
         let program = std::env::current_exe().expect("running");
         let variables =
             [(crate::SCRIPT, OsString::from(script.word())), (crate::LEDGER, self.ledger().into_os_string())];
-        let clock = self.wild_clock.then(|| Random(self.random.next()));
+        let clock = self.wild_clock.then(|| Random::new(self.random.next()));
         let tracee = Tracee::start(&program, &crate::CHILD, &variables, self.wild_clock);
-        let noise = Random(self.random.next());
+        let noise = Random::new(self.random.next());
         let mut machine = Machine::new(&mut self.disk, plans, clock, noise);
         let said = tracee.run(&mut machine);
         let ended = Ended { kinds: std::mem::take(&mut machine.kinds), struck: std::mem::take(&mut machine.struck) };

@@ -14,6 +14,7 @@ use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Re
 use reticent_core::query::{Loss, Map, QueryShape};
 use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseScale};
 use reticent_curator::ledger_file::{LedgerFile, LedgerFileError};
+use reticent_math::fixed_sequence::FixedSequence;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -330,11 +331,11 @@ fn a_flipped_byte_never_loses_an_entry_in_silence() {
     let sound = LedgerFile::open(&home.ledger).and_then(|ledger| ledger.entries()).expect("sound");
     let whole = fs::read(&home.ledger).expect("there");
     let mut refused = 0;
-    let mut random = Random(7);
-    let places: Vec<usize> = (0..100).chain((0..900).map(|_| random.below(whole.len() as u64) as usize)).collect();
+    let mut random = FixedSequence::new(7);
+    let places: Vec<usize> = (0..100).chain((0..900).map(|_| random.next_below(whole.len() as u64) as usize)).collect();
     for place in &places {
         let mut damaged = whole.clone();
-        damaged[*place] ^= 1 << random.below(8);
+        damaged[*place] ^= 1 << random.next_below(8);
         fs::write(&home.ledger, &damaged).expect("writable");
         match LedgerFile::open(&home.ledger) {
             Ok(ledger) => {
@@ -545,7 +546,7 @@ fn processes_that_make_one_ledger_share_it() {
 /// killed, every charge it spoke of is in the file.
 #[test]
 fn a_kill_at_any_moment_never_loses_a_charge_that_was_reported() {
-    let mut random = Random(20_261_121);
+    let mut random = FixedSequence::new(20_261_121);
     let (mut unreported, mut journals) = (0, 0);
     for kill in 0..60 {
         // Every other ledger is killed twice, so that recovery is killed as well.
@@ -557,7 +558,7 @@ fn a_kill_at_any_moment_never_loses_a_charge_that_was_reported() {
                 reported.push(child.line().expect("it charges for ever"));
             }
             // From the start of the process or from a report, swept over a few charges and jittered within each.
-            std::thread::sleep(Duration::from_micros(kill * 250 + random.below(2_000)));
+            std::thread::sleep(Duration::from_micros(kill * 250 + random.next_below(2_000)));
             child.kill();
             reported.extend(std::iter::from_fn(|| child.line()));
             journals += usize::from(home.path("ledger-journal").exists());
@@ -589,14 +590,14 @@ fn a_kill_at_any_moment_never_loses_a_charge_that_was_reported() {
 /// Some of 16 processes are killed: the others play back their journals and go on.
 #[test]
 fn the_others_go_on_when_some_are_killed() {
-    let mut random = Random(3);
+    let mut random = FixedSequence::new(3);
     for killed in [1, 2, 5, 11] {
         let home = Home::new();
         drop(LedgerFile::create(&home.ledger, &add_remove(), Some(budget(1.0))).expect("a new name"));
         let mut children: Vec<Running> = (0..16).map(|_| spawn("charge-until-refused", &home.ledger)).collect();
         let mut reported: Vec<String> = Vec::from_iter(children[0].line());
         for child in &mut children[..killed] {
-            std::thread::sleep(Duration::from_micros(random.below(4_000)));
+            std::thread::sleep(Duration::from_micros(random.next_below(4_000)));
             child.kill();
         }
         for child in &mut children {
@@ -927,16 +928,4 @@ fn add_remove() -> BTreeSet<Relation> {
 
 fn row(adjacency: Adjacency) -> Relation {
     Relation { unit: PrivacyUnit::Row, adjacency }
-}
-
-/// SplitMix64: the same kills and flips in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % limit
-    }
 }

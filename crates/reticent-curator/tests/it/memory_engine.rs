@@ -16,6 +16,7 @@ use reticent_core::sum::PartialSum;
 use reticent_core::target_window::TargetWindow;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
+use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::generate::{self, GeneratedRow};
 use reticent_testkit::reveal;
 
@@ -144,10 +145,9 @@ proptest! {
         let schema = generate::schema(3, 2, PRIVACY);
         let encoding = encoding(&schema, norm);
         let mut shuffled = rows.clone();
-        let mut state = order | 1;
+        let mut sequence = FixedSequence::new(order);
         for index in (1..shuffled.len()).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            shuffled.swap(index, (state >> 33) as usize % (index + 1));
+            shuffled.swap(index, sequence.next_below(index as u64 + 1) as usize);
         }
         let plain = MemoryEngine::new(table(&schema, &rows));
         let other = MemoryEngine::with_block_rows(table(&schema, &shuffled), block_rows);

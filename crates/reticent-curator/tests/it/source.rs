@@ -23,6 +23,7 @@ use reticent_core::contribution::UNUSABLE_LABEL;
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::source::{Need, SourceError, TableSource};
+use reticent_math::fixed_sequence::FixedSequence;
 use tempfile::TempDir;
 
 /// Two features and two classes; `table` goes under `[table]`.
@@ -580,10 +581,9 @@ fn many_batches_and_one_value_in_all_of_them() {
 fn broken_files_are_refused_without_a_word_of_their_rows() {
     let files = Files::new();
     let mut table = b"id,age,job,income\n".to_vec();
-    let mut noise = 1u64;
+    let mut sequence = FixedSequence::new(1);
     for _ in 0..20_000 {
-        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        table.extend(format!("secret{noise},20,cook,low\n").bytes());
+        table.extend(format!("secret{},20,cook,low\n", sequence.next_word()).bytes());
     }
     let check = |name: &str, bytes: &[u8], is_expected: fn(&SourceError) -> bool| {
         let error = refused(&files.write(name, bytes), &schema(""));

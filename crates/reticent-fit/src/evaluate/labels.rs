@@ -284,20 +284,18 @@ fn calibration(buckets: &[Bucket], positives: &[f64], rows: f64) -> Calibration 
 #[cfg(test)]
 mod tests {
     use reticent_core::public_matrix::MATRIX_NORM_MAX;
+    use reticent_math::fixed_sequence::FixedSequence;
 
     use super::*;
     use crate::evaluate::public;
 
     /// Scores and labels that depend on them, the same in every run.
     fn rows(count: usize) -> Vec<(f64, bool)> {
-        let draw = |index: usize, salt: u64| {
-            let mixed = (index as u64 + 1).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(salt);
-            ((mixed ^ (mixed >> 29)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11) as f64 / (1u64 << 53) as f64
-        };
+        let mut sequence = FixedSequence::new(1);
         (0..count)
-            .map(|index| {
-                let score = 6.0 * draw(index, 1) - 3.5;
-                (score, draw(index, 77) < sigmoid(score))
+            .map(|_| {
+                let score = 6.0 * sequence.next_share() - 3.5;
+                (score, sequence.next_share() < sigmoid(score))
             })
             .collect()
     }
@@ -341,26 +339,16 @@ mod tests {
         let noise = 3e6;
         let exact = questions.evaluate(&sums, noise);
         let (mut squares, draws) = ([0.0; 3], 300);
-        for draw in 0..draws {
-            // A sum of twelve uniform numbers less six has variance 1.
-            let noisy: Vec<f64> = sums
-                .iter()
-                .enumerate()
-                .map(|(place, sum)| {
-                    let parts = (0..12).map(|part| {
-                        let mixed = ((draw * 1000 + place * 12 + part) as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                        ((mixed ^ (mixed >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11) as f64 / (1u64 << 53) as f64
-                    });
-                    sum + noise * (parts.sum::<f64>() - 6.0)
-                })
-                .collect();
+        let mut sequence = FixedSequence::new(2);
+        for _ in 0..draws {
+            let noisy: Vec<f64> = sums.iter().map(|sum| sum + noise * sequence.next_normal()).collect();
             let found = questions.evaluate(&noisy, noise);
             for (square, (found, exact)) in squares.iter_mut().zip([
                 (found.log_loss, exact.log_loss),
                 (found.accuracy, exact.accuracy),
                 (found.auc, exact.auc),
             ]) {
-                *square += (found.expect("two").value - exact.expect("two").value).powi(2) / f64::from(draws as u32);
+                *square += (found.expect("two").value - exact.expect("two").value).powi(2) / f64::from(draws);
             }
         }
         for (square, stated) in squares.iter().zip([exact.log_loss, exact.accuracy, exact.auc]) {

@@ -33,17 +33,12 @@ fn schema_of_features(privacy: &str, bounds: &str, features: &str) -> Schema {
     .expect("legal")
 }
 
-/// A target of `4 + TRUE x + [k0 = a]` with noise of standard deviation about 1; `seed` chooses the noise.
+/// A target of `4 + TRUE x + [k0 = a]` with noise of standard deviation 1; `seed` chooses the noise.
 pub(crate) fn engine(schema: &Schema, count: usize, seed: u64) -> MemoryEngine {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut uniform = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut sequence = FixedSequence::new(seed);
     let mut table = CodedTable::empty(schema);
     for ([x0, x1], category, _) in rows(count) {
-        let noise: f64 = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
-        let value = 4.0 + TRUE[0] * x0 + TRUE[1] * x1 + f64::from(category == 1) + noise;
+        let value = 4.0 + TRUE[0] * x0 + TRUE[1] * x1 + f64::from(category == 1) + sequence.next_normal();
         let cells = [Cell::Number(x0), Cell::Number(x1), Cell::Category(category)];
         table.push(&cells, Label::Value(value));
     }

@@ -8,6 +8,7 @@ use reticent_curator::table::CodedTable;
 use reticent_fit::model::Model;
 use reticent_fit::plan::PlanError;
 use reticent_fit::public_fit;
+use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::generate;
 
 use super::table::{Asked, accuracy, claim, engine, expected, fit, schema};
@@ -17,16 +18,12 @@ const REPLACE: &str = "unit = \"row\"\nadjacency = \"replace\"";
 
 /// Five numbers in [0, 10] and a class that depends on two of them.
 fn five_numbers(count: usize) -> Vec<([f64; 5], bool)> {
-    let mut state = 99u64;
-    let mut uniform = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut sequence = FixedSequence::new(99);
     (0..count)
         .map(|_| {
-            let x: [f64; 5] = std::array::from_fn(|_| 10.0 * uniform());
+            let x: [f64; 5] = std::array::from_fn(|_| 10.0 * sequence.next_share());
             let log_odds = 0.3 * (x[0] - 5.0) - 0.2 * (x[1] - 5.0);
-            (x, uniform() < 1.0 / (1.0 + (-log_odds).exp()))
+            (x, sequence.next_share() < 1.0 / (1.0 + (-log_odds).exp()))
         })
         .collect()
 }

@@ -10,32 +10,19 @@ use reticent_fit::model::Model;
 use reticent_fit::options::Options;
 use reticent_fit::party::{Auxiliary, Combiner, PartyRequest, local, prepare};
 use reticent_fit::plan::{PlanError, PrivacyClaim};
+use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
 const COLUMNS: usize = 10;
 const PARTY: &str = "unit = \"row\"\nadjacency = \"party\"";
 
-/// Uniform numbers from a fixed linear congruential stream.
-struct Stream(u64);
-
-impl Stream {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
-    /// A raw row (intercept first): uniform in the unit ball, mapped into the bounds `[0, 10]`.
-    fn row(&mut self) -> Vec<f64> {
-        let direction: Vec<f64> = (0..COLUMNS).map(|_| self.normal()).collect();
-        let norm = direction.iter().map(|value| value * value).sum::<f64>().sqrt();
-        let radius = self.uniform().powf(1.0 / COLUMNS as f64);
-        std::iter::once(1.0).chain(direction.iter().map(|value| 5.0 + 5.0 * radius * value / norm)).collect()
-    }
+/// A raw row (intercept first): uniform in the unit ball, mapped into the bounds `[0, 10]`.
+fn raw_row(sequence: &mut FixedSequence) -> Vec<f64> {
+    let direction: Vec<f64> = (0..COLUMNS).map(|_| sequence.next_normal()).collect();
+    let norm = direction.iter().map(|value| value * value).sum::<f64>().sqrt();
+    let radius = sequence.next_share().powf(1.0 / COLUMNS as f64);
+    std::iter::once(1.0).chain(direction.iter().map(|value| 5.0 + 5.0 * radius * value / norm)).collect()
 }
 
 fn probability(row: &[f64], slope: &[f64]) -> f64 {
@@ -54,19 +41,19 @@ struct World {
 impl World {
     /// Every party has 40 rows of its own and votes by the local classifier.
     fn new(parties: usize, rows: usize, seed: u64) -> Self {
-        let mut stream = Stream(seed);
+        let mut sequence = FixedSequence::new(seed);
         let schema = generate::schema(COLUMNS, 0, PARTY);
-        let slope: Vec<f64> = (0..COLUMNS).map(|_| stream.normal()).collect();
+        let slope: Vec<f64> = (0..COLUMNS).map(|_| sequence.next_normal()).collect();
         let norm = slope.iter().map(|value| value * value).sum::<f64>().sqrt();
         let slope: Vec<f64> = slope.iter().map(|value| 10.0 * value / norm).collect();
-        let public: Vec<Vec<f64>> = (0..rows).map(|_| stream.row()).collect();
+        let public: Vec<Vec<f64>> = (0..rows).map(|_| raw_row(&mut sequence)).collect();
         let auxiliary = Auxiliary::new(&schema, public.iter().map(Vec::as_slice), "public".to_owned()).expect("enough");
         let votes = (0..parties)
             .map(|_| {
                 let own: Vec<(Vec<f64>, usize)> = (0..40)
                     .map(|_| {
-                        let row = stream.row();
-                        let class = usize::from(stream.uniform() < probability(&row, &slope));
+                        let row = raw_row(&mut sequence);
+                        let class = usize::from(sequence.next_share() < probability(&row, &slope));
                         (row, class)
                     })
                     .collect();
@@ -102,11 +89,11 @@ impl World {
 
     /// Expected log loss beyond that of the truth, and accuracy, on fresh rows.
     fn judge(&self, model: &Model) -> (f64, f64) {
-        let mut stream = Stream(99);
+        let mut sequence = FixedSequence::new(99);
         let (mut excess, mut right) = (0.0, 0.0);
         const ROWS: usize = 5000;
         for _ in 0..ROWS {
-            let row = stream.row();
+            let row = raw_row(&mut sequence);
             let (truth, score) = (probability(&row, &self.slope), model.score(0, &row));
             let loss = |score: f64| score.max(0.0) + (-score.abs()).exp().ln_1p() - truth * score;
             excess += loss(score) - loss((truth / (1.0 - truth)).ln());
@@ -160,12 +147,12 @@ fn without_much_noise_every_combiner_finds_the_truth() {
 #[test]
 fn a_small_party_knows_its_base_rate() {
     let schema = generate::schema(COLUMNS, 0, PARTY);
-    let mut stream = Stream(3);
-    let public: Vec<Vec<f64>> = (0..200).map(|_| stream.row()).collect();
+    let mut sequence = FixedSequence::new(3);
+    let public: Vec<Vec<f64>> = (0..200).map(|_| raw_row(&mut sequence)).collect();
     let auxiliary = Auxiliary::new(&schema, public.iter().map(Vec::as_slice), String::new()).expect("enough");
     let mut share_of = |count: usize, common: f64| {
         let own: Vec<(Vec<f64>, usize)> =
-            (0..count).map(|_| (stream.row(), usize::from(stream.uniform() < common))).collect();
+            (0..count).map(|_| (raw_row(&mut sequence), usize::from(sequence.next_share() < common))).collect();
         let rows = own.iter().map(|(row, class)| (row.as_slice(), *class));
         let shares = local::vote(&schema, &auxiliary, rows).expect("a minimum");
         shares.chunks(2).map(|row| row[1]).sum::<f64>() / 200.0

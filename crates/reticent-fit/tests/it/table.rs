@@ -12,6 +12,7 @@ use reticent_fit::model::Model;
 use reticent_fit::options::Options;
 use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
 use reticent_fit::prepared_fit::PreparedFit;
+use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
@@ -24,18 +25,15 @@ pub(crate) fn schema(privacy: &str) -> Schema {
     generate::schema(2, 1, privacy)
 }
 
-/// Rows as (cells, label) from a fixed linear congruential stream.
+/// Rows as (cells, label), the same in every run.
 pub(crate) fn rows(count: usize) -> Vec<([f64; 2], u32, bool)> {
-    let mut state = 12345u64;
-    let mut uniform = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut sequence = FixedSequence::new(12345);
+    let mut share = move || sequence.next_share();
     (0..count)
         .map(|_| {
-            let (x0, x1, category) = (10.0 * uniform(), 10.0 * uniform(), 1 + (3.0 * uniform()) as u32);
+            let (x0, x1, category) = (10.0 * share(), 10.0 * share(), 1 + (3.0 * share()) as u32);
             let probability = 1.0 / (1.0 + (-log_odds(x0, x1, category)).exp());
-            ([x0, x1], category, uniform() < probability)
+            ([x0, x1], category, share() < probability)
         })
         .collect()
 }

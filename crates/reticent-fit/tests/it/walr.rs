@@ -11,6 +11,7 @@ use reticent_curator::table::CodedTable;
 use reticent_fit::model::Model;
 use reticent_fit::plan::PlanError;
 use reticent_fit::prepared_fit::FitError;
+use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::memory_ledger::MemoryLedger;
 
 use super::table::{Asked, claim, fit};
@@ -36,21 +37,6 @@ enum Target {
     Number,
 }
 
-/// A fixed stream of uniform and normal numbers.
-struct Stream(u64);
-
-impl Stream {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
-
 /// A generated table, and the scores that its labels were drawn from.
 struct Generated {
     schema: Schema,
@@ -72,7 +58,7 @@ fn generate(family: Family, target: Target, rows: usize, seed: u64) -> Generated
 
 /// The same with a target that is declared otherwise.
 fn generate_within(declared: &str, family: Family, target: Target, rows: usize, seed: u64) -> Generated {
-    let mut stream = Stream(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+    let mut sequence = FixedSequence::new(seed);
     let mut text =
         format!("[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\n{declared}\n[features]\n");
     let (numbers, blocks) = if family == Family::OneHot { (0, 4) } else { (20, 0) };
@@ -85,18 +71,18 @@ fn generate_within(declared: &str, family: Family, target: Target, rows: usize, 
 
     let cells: Vec<Vec<Cell>> = (0..rows)
         .map(|_| match family {
-            Family::Uniform => (0..20).map(|_| Cell::Number(stream.uniform())).collect(),
+            Family::Uniform => (0..20).map(|_| Cell::Number(sequence.next_share())).collect(),
             Family::Correlated => {
-                let common = stream.normal();
+                let common = sequence.next_normal();
                 let mut one = || {
-                    let z: f64 = 0.9f64.sqrt() * common + 0.1f64.sqrt() * stream.normal();
+                    let z: f64 = 0.9f64.sqrt() * common + 0.1f64.sqrt() * sequence.next_normal();
                     Cell::Number(1.0 / (1.0 + (-1.702 * z).exp()))
                 };
                 (0..20).map(|_| one()).collect()
             }
             Family::OneHot => (0..4)
                 .map(|_| {
-                    let mut left = stream.uniform() * 2.45;
+                    let mut left = sequence.next_share() * 2.45;
                     let mut category = 1;
                     while category < 6 && left > 1.0 / f64::from(category) {
                         left -= 1.0 / f64::from(category);
@@ -132,11 +118,11 @@ fn generate_within(declared: &str, family: Family, target: Target, rows: usize, 
     };
     let mut truth: Vec<Vec<f64>> = (0..outputs)
         .map(|_| {
-            let mut weights: Vec<f64> = (0..width).map(|_| effect * stream.normal()).collect();
+            let mut weights: Vec<f64> = (0..width).map(|_| effect * sequence.next_normal()).collect();
             let mean = |column: usize| columns.iter().map(|row| row[column]).sum::<f64>() / rows as f64;
             let offset = if target == Target::Number { 10.0 } else { 0.0 };
-            weights[0] =
-                offset + 0.5 * stream.normal() - (1..width).map(|column| weights[column] * mean(column)).sum::<f64>();
+            weights[0] = offset + 0.5 * sequence.next_normal()
+                - (1..width).map(|column| weights[column] * mean(column)).sum::<f64>();
             weights
         })
         .collect();
@@ -151,10 +137,10 @@ fn generate_within(declared: &str, family: Family, target: Target, rows: usize, 
     for (cells, columns) in cells.iter().zip(&columns) {
         let scores: Vec<f64> = truth.iter().map(|weights| dot(weights, columns)).collect();
         let label = match target {
-            Target::Number => Label::Value((scores[0] + 2.0 * stream.normal()).clamp(-10.0, 30.0)),
-            Target::TwoClasses => Label::Class(u16::from(stream.uniform() < probabilities(&scores)[1])),
+            Target::Number => Label::Value((scores[0] + 2.0 * sequence.next_normal()).clamp(-10.0, 30.0)),
+            Target::TwoClasses => Label::Class(u16::from(sequence.next_share() < probabilities(&scores)[1])),
             Target::ThreeClasses => {
-                let (shares, draw) = (probabilities(&scores), stream.uniform());
+                let (shares, draw) = (probabilities(&scores), sequence.next_share());
                 Label::Class(u16::from(draw > shares[0]) + u16::from(draw > shares[0] + shares[1]))
             }
         };
@@ -253,7 +239,8 @@ fn the_default_is_several_times_better_than_the_published_method() {
         assert!(default < 0.004, "{figures}");
         assert!(default < published / 5.0, "{figures}");
         assert!(default < stated, "{figures}");
-        // About 80 to 100 intervals: three standard deviations are 7 %.
+        // About 80 to 100 intervals: three standard deviations are 7 % where they are independent. Those of one table of categories are not; over
+        // 24 tables of each family .94 to .95 are held.
         assert!((0.88..=1.0).contains(&covered), "{figures}");
     }
 }
@@ -413,9 +400,9 @@ fn constant_columns_do_no_harm() {
         ))
         .expect("legal");
         let mut table = CodedTable::empty(&schema);
-        let mut stream = Stream(7);
+        let mut sequence = FixedSequence::new(7);
         for _ in 0..4000 {
-            let (number, noise) = (stream.normal(), stream.normal());
+            let (number, noise) = (sequence.next_normal(), sequence.next_normal());
             let label = match declared {
                 "classes = [0, 1]" => Label::Class(u16::from(number + 0.5 * noise > 0.0)),
                 _ => Label::Value(number + 0.1 * noise),
