@@ -53,7 +53,7 @@ use crate::number_bins::{BinnedNumbers, bins_that_tell};
 use crate::options::MethodOption;
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
-use crate::released_marginals::{ReleasedMarginals, ScalingRule};
+use crate::released_marginals::{ReleasedMarginals, ScaledColumns, ScalingRule};
 use crate::row_number::{declared_rows, expected_rows, weakness};
 
 /// Name on the command line and in certificates.
@@ -323,19 +323,50 @@ struct Fit {
     init: Option<Model>,
 }
 
+/// What the first releases say, and how the descent is to go.
+struct Begun {
+    counts: ClassCounts,
+    rows: f64,
+    scaled: ScaledColumns,
+    encoding: Arc<Encoding>,
+    /// Weights to descend from.
+    start: Vec<f64>,
+    passes: u32,
+    gradient_noise: f64,
+    /// `n mu` of the gradients.
+    signal: f64,
+}
+
+/// Place of the gradients in the plan: the signal check and the calibration come after them.
+fn place_of_gradients(releases: &Releases<'_, '_>) -> usize {
+    releases.count() - 3
+}
+
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
-        let Self { checked, schema, init } = self;
+        let begun = self.begin(releases)?;
+        let signal = begun.signal;
+        let descended = self.descend(begun, releases)?.without_noise_of_rare_categories(signal);
+        let check = releases.planned(place_of_gradients(releases) + 1);
+        if matches!(check.shape.map(), Map::ScoreHistogram { .. }) {
+            descended.check_table(releases)?.calibrated(releases)
+        } else {
+            descended.check_hits(releases)?.calibrated(releases)
+        }
+    }
+
+    /// Counts classes, and scales columns by their marginals and the bins of numbers.
+    fn begin(&self, releases: &mut Releases<'_, '_>) -> Result<Begun, FitError> {
+        let Self { checked, schema, .. } = self;
         let counted = releases.sum(0, &checked.plain, PassWeights::none())?;
         let marginals = releases.sum(1, &checked.plain, PassWeights::none())?;
         let binned = BinnedNumbers::released(releases, 2, &checked.plain)?;
-        let of_gradient = releases.count() - 3;
         let classes = checked.classes as usize;
         let mut counts = ClassCounts::of(&counted.values(), counted.noise_standard_deviation);
         counts.add(&marginals.values()[..classes], marginals.noise_standard_deviation);
         let rows = counts.rows(declared_rows(schema));
 
-        let gradient = releases.planned(of_gradient);
+        let gradient = releases.planned(place_of_gradients(releases));
         let passes = gradient.times;
         let gradient_noise = gradient.noise_scale.get() as f64 * gradient_step();
         let signal = rows * f64::from(passes).sqrt() / gradient_noise;
@@ -345,40 +376,57 @@ impl Fit {
         let scaled = features.scaled(&checked.coding, signal, SCALING);
         let encoding = features.encoding(&checked.coding, &scaled);
         let encoding = Arc::new(encoding.coarse(checked.settings.is_coarse));
+        let start = self.start(&encoding, &counts, rows, signal)?;
+        Ok(Begun { counts, rows, scaled, encoding, start, passes, gradient_noise, signal })
+    }
 
+    /// The model that was handed in, or one that predicts the base rates.
+    fn start(
+        &self,
+        encoding: &Arc<Encoding>,
+        counts: &ClassCounts,
+        rows: f64,
+        signal: f64,
+    ) -> Result<Vec<f64>, FitError> {
+        let Self { checked, schema, init } = self;
+        if let Some(model) = init {
+            return start_weights(model, schema, encoding).map_err(|error| FitError::Numeric(error.to_string()));
+        }
+        let (saturation, _) = checked.saturations(signal);
+        let intercepts = match checked.classes {
+            2 => counts.log_odds(rows),
+            _ => centred_logs(&shares_of(&counts.rates(rows), saturation)),
+        };
+        let columns = checked.coding.columns().len();
+        let mut start = vec![0.0; checked.outputs() * columns];
+        for (score, intercept) in start.chunks_exact_mut(columns).zip(intercepts) {
+            score[0] = intercept;
+        }
+        Ok(start)
+    }
+
+    /// All passes, with a line search beside those of two classes.
+    fn descend(&self, begun: Begun, releases: &mut Releases<'_, '_>) -> Result<Descended, FitError> {
+        let Self { checked, init, .. } = self;
+        let Begun { counts, rows, scaled, encoding, start, passes, gradient_noise, signal } = begun;
+        let (loss, l2) = (checked.loss, checked.settings.l2);
+        let of_gradient = place_of_gradients(releases);
         let columns = checked.coding.columns().len();
         let (mut saturation, in_order) = checked.saturations(signal);
-        let start = match init {
-            Some(model) => {
-                start_weights(model, schema, &encoding).map_err(|error| FitError::Numeric(error.to_string()))?
-            }
-            None => {
-                let intercepts = match classes {
-                    2 => counts.log_odds(rows),
-                    _ => centred_logs(&shares_of(&counts.rates(rows), saturation)),
-                };
-                let mut start = vec![0.0; checked.outputs() * columns];
-                for (score, intercept) in start.chunks_exact_mut(columns).zip(intercepts) {
-                    score[0] = intercept;
-                }
-                start
-            }
-        };
         let time = descent_time(checked.classes, signal, scaled.row_norm);
-        let largest_curvature =
-            |saturation| scaled.row_norm * checked.curvature(saturation) + checked.settings.l2 / rows;
+        let largest_curvature = |saturation| scaled.row_norm * checked.curvature(saturation) + l2 / rows;
         let mut stride = Stride::of(time, largest_curvature(saturation), passes);
-        let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, checked.settings.l2, passes);
+        let mut descent = HeavyBall::from(start.clone(), columns, stride, rows, l2, passes);
         let mut progress = Progress::of(start.len(), passes);
         let mut order = ColumnOrder::of(&checked.coding, checked.outputs(), passes, gradient_noise);
         // More than two classes gain nothing by it, and of a start that was handed in it would have to know how far its scores lie apart.
-        let mut search = (classes == 2 && init.is_none()).then(|| {
+        let mut search = (checked.classes == 2 && init.is_none()).then(|| {
             LineSearch::along(Searched {
                 start: &start,
                 scaled: &scaled,
-                loss: checked.loss,
+                loss,
                 rows,
-                l2: checked.settings.l2,
+                l2,
                 noise: gradient_noise,
                 passes,
             })
@@ -411,228 +459,23 @@ impl Fit {
             Some(search) => search.end(&mean),
             None => (1.0, mean),
         };
-        let is_started = init.is_some();
-        let loss = checked.loss;
-        let descended = Descended {
+        Ok(Descended {
             encoding,
             scaled,
             counts,
             rows,
             loss,
-            is_started,
+            is_started: init.is_some(),
             start,
             weights,
             saturation,
-            flow: Flow { stride, passes, ridge: checked.settings.l2 / rows },
+            flow: Flow { stride, passes, ridge: l2 / rows },
             factor,
             kept: 1.0,
             unexplained: 1.0,
-        };
-        let descended = descended.without_noise_of_rare_categories(signal);
-        if matches!(releases.planned(of_gradient + 1).shape.map(), Map::ScoreHistogram { .. }) {
-            descended.check_table(releases)?.calibrated(releases)
-        } else {
-            descended.check_hits(releases)?.calibrated(releases)
-        }
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::calibration::likely_factor;
-    use super::optimism::degrees_of_freedom;
-    use super::signal_check::{chance_of_signs, kept_share, unexplained};
-    use super::*;
-
-    #[test]
-    fn counts_and_check_get_more_where_little_signal_is_expected() {
-        let of_classes = |rows: &str, classes: &str| {
-            let text = format!(
-                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n{rows}\n[target]\ncolumn = \"y\"\nclasses = [{classes}]\n\
-                 [features]\na = {{ bounds = [0, 10] }}\n"
-            );
-            Schema::from_text(&text).expect("legal")
-        };
-        let schema = |rows: &str| of_classes(rows, "1, 2");
-        assert!((weak_share(&schema("rows = 3000"), 2, 0.06) - 0.5).abs() < 1e-12, "n mu = 180");
-        assert!((weak_share(&schema("rows = 3000"), 8, 0.12) - 0.5).abs() < 1e-12, "n mu = 360");
-        assert!((weak_share(&schema(""), 2, 0.0025) - 0.8).abs() < 1e-12, "36,000 rows: n mu = 90");
-        let shares = |epsilon: f64, schema: &Schema| -> Vec<f64> {
-            use reticent_core::units::{Delta, Epsilon};
-            let claim = crate::plan::PrivacyClaim::new(
-                schema.relation(),
-                Epsilon::new(epsilon).expect("legal"),
-                Delta::new(1e-6).expect("legal"),
-            );
-            let options = crate::options::Options::default();
-            let prepared = NoisyGd.prepare(&FitRequest { schema, claim: &claim, init: None, options: &options });
-            let plan = prepared.expect("affordable");
-            let price = |release: &reticent_core::ledger::PlannedRelease| {
-                let sensitivity = release.shape.sensitivity(&claim.relation).expect("finite").get() as f64;
-                let noise = release.noise_scale.get() as f64;
-                f64::from(release.times) * sensitivity / (noise * noise) / (claim.mu * claim.mu)
-            };
-            plan.plan().releases.iter().map(price).collect()
-        };
-        for (found, expected) in [
-            (shares(3.0, &schema("rows = 1000000")), &[0.05, 0.05, 0.05, 0.75, 0.05, 0.05][..]),
-            (shares(0.001, &schema("rows = 100")), &[0.15, 0.05, 0.65, 0.1, 0.05]),
-            (shares(3.0, &of_classes("rows = 1000000", "1, 2, 3")), &[0.05, 0.05, 0.05, 0.775, 0.025, 0.05]),
-            (shares(0.001, &of_classes("rows = 100", "1, 2, 3")), &[0.15, 0.05, 0.675, 0.075, 0.05]),
-        ] {
-            assert!(found.len() == expected.len() && found.iter().sum::<f64>() <= 1.0);
-            assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 2e-4), "{found:?}");
-        }
-    }
-
-    fn numbers(golden: &serde_json::Value, name: &str) -> Vec<f64> {
-        let values = golden[name].as_array().expect("a list");
-        values.iter().map(|value| value.as_f64().expect("a number")).collect()
-    }
-
-    fn assert_close(found: &[f64], expected: &[f64]) {
-        assert_eq!(found.len(), expected.len());
-        for (found, expected) in found.iter().zip(expected) {
-            assert!((found - expected).abs() < 1e-9 * (1.0 + expected.abs()), "{found} instead of {expected}");
-        }
-    }
-
-    fn assert_slopes(found: &[i32], expected: &serde_json::Value) {
-        for (found, expected) in found.iter().zip(expected.as_array().expect("a list")) {
-            let expected = expected.as_f64().expect("a number");
-            assert!((f64::from(*found) - expected).abs() < 1.01, "{found} instead of {expected}");
-        }
-    }
-
-    /// Reference numbers by `testdata/golden/noisy_gd.py`.
-    #[test]
-    fn golden_marginals_descent_and_check() {
-        let text = include_str!("../../../../testdata/golden/noisy_gd.json");
-        let golden: serde_json::Value = serde_json::from_str(text).expect("JSON");
-        let number = |name: &str| golden[name].as_f64().expect("a number");
-        let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
-                      [features]\na = { bounds = [0, 10] }\nb = { bounds = [0, 10] }\nk = { categories = [\"a\", \"b\", \"c\"] }\n";
-        let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
-        let (rows, signal) = (number("rows"), number("signal"));
-        let released = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), None);
-        let scaled = released.scaled(&coding, signal, SCALING);
-        assert_close(&scaled.centre, &numbers(&golden, "centre"));
-        assert_close(&scaled.scale, &numbers(&golden, "scale"));
-        assert_close(&[scaled.row_norm], &[number("row_norm")]);
-        let binned = BinnedNumbers {
-            counts: numbers(&golden, "binned"),
-            bins: number("bins") as usize,
-            noise: number("bin_noise"),
-        };
-        let binned = Some((&binned, RANGE_RULE));
-        let found = ReleasedMarginals::of(&coding, &numbers(&golden, "sums"), rows, number("noise"), binned);
-        let in_ranges = found.scaled(&coding, signal, SCALING);
-        assert_close(&in_ranges.centre, &numbers(&golden, "binned_centre"));
-        assert_close(&in_ranges.scale, &numbers(&golden, "binned_scale"));
-        assert_close(&[in_ranges.row_norm], &[number("binned_row_norm")]);
-        let encoding = found.encoding(&coding, &in_ranges);
-        for (range, ends) in
-            encoding.ranges().expect("looked for").iter().zip(golden["ranges"].as_array().expect("two"))
-        {
-            assert_eq!(serde_json::json!([range.low, range.high]), *ends);
-        }
-        assert_close(&[2, 3].map(|classes| descent_time(classes, signal, scaled.row_norm)), &numbers(&golden, "times"));
-        for case in golden["strides"].as_array().expect("a list") {
-            let [time, passes, step, momentum] = [0, 1, 2, 3].map(|place| case[place].as_f64().expect("a number"));
-            let stride = Stride::of(time, scaled.row_norm, passes as u32);
-            assert_close(&[stride.step, stride.momentum], &[step, momentum]);
-        }
-        let mut progress = Progress::of(3, 40);
-        for gradient in golden["watched"].as_array().expect("a list") {
-            let gradient: Vec<f64> = serde_json::from_value(gradient.clone()).expect("numbers");
-            progress.is_halfway(&gradient);
-        }
-        assert_close(&[1e4, 130.0].map(|signal| progress.times(signal, 6.0)), &numbers(&golden, "went_on"));
-
-        let count = |place: usize| -> Vec<f64> {
-            golden["counts"][place]
-                .as_array()
-                .expect("a list")
-                .iter()
-                .map(|one| one.as_f64().expect("number"))
-                .collect()
-        };
-        let noise = numbers(&golden, "count_noise");
-        let mut counts = ClassCounts::of(&count(0), noise[0]);
-        counts.add(&count(1), noise[1]);
-        let counted = counts.rows(None);
-        assert_close(&[counted, counts.log_odds(counted)[0]], &[number("counted"), number("log_odds")]);
-
-        let gradients = golden["gradients"].as_array().expect("a list");
-        let passes = gradients.len() as u32;
-        let stride = Stride { step: number("step"), momentum: 0.9 };
-        let mut descent = HeavyBall::from(numbers(&golden, "start"), 3, stride, 1.0, number("l2"), passes);
-        for gradient in gradients {
-            let gradient: Vec<f64> =
-                gradient.as_array().expect("a list").iter().map(|one| one.as_f64().expect("number")).collect();
-            descent.follow(&gradient);
-        }
-        assert_close(&descent.mean(), &numbers(&golden, "averaged"));
-
-        for (place, (loss, l2)) in [(Loss::TwoSidedExponential, 0.0), (Loss::Logistic, 60.0)].into_iter().enumerate() {
-            let start = [-0.8, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0];
-            let along = Searched { start: &start, scaled: &scaled, loss, rows, l2, noise: 300.0, passes: 20 };
-            let mut search = LineSearch::along(along);
-            for at in 0..20 {
-                let way = [0.3, 1.5, -2.0, 0.5, 0.4, -0.3, 0.2].map(|way| way * (1.0 - 0.9f64.powi(at)));
-                let weights: Vec<f64> = start.iter().zip(way).map(|(start, way)| start + way).collect();
-                let usual = [90.0, -160.0, 210.0, -40.0, 10.0, 30.0, -20.0];
-                let gradient: Vec<f64> = (1..8)
-                    .zip(usual)
-                    .map(|(column, usual)| usual + 200.0 * f64::from(column * (at + 1)).sin())
-                    .collect();
-                let asked = search.asked(&weights);
-                search.follow(&gradient, &asked);
-            }
-            let (factor, weights) = search.end(&start);
-            let expected: [f64; 2] = serde_json::from_value(golden["searches"][place].clone()).expect("two");
-            assert!(
-                (factor - expected[0]).abs() < 1e-4 && (weights[0] - start[0] - expected[1]).abs() < 1e-4,
-                "{factor} {weights:?} {expected:?}"
-            );
-        }
-
-        let cells = numbers(&golden, "cells");
-        let flow = Flow { stride: Stride { step: 0.031, momentum: 0.9 }, passes: 100, ridge: 0.002 };
-        let freedom = degrees_of_freedom(&[0.3], &scaled, flow, rows);
-        assert_close(&[freedom], &[number("freedom")]);
-        let deviation = number("deviation");
-        let chance = chance_of_signs(10.0 * freedom, deviation, rows);
-        let kept = kept_share(&cells, number("cell_noise"), rows, number("base"), deviation, chance);
-        let left = unexplained(&cells, rows, number("base"), chance);
-        assert_close(&[left], &[number("unexplained")]);
-        assert_close(&[kept], &[number("kept")]);
-        let factor = likely_factor(&numbers(&golden, "confidence_steps"), number("step_noise"), 2000.0, 6.5);
-        assert_close(&[factor], &[number("factor")]);
-        let by_chance = number_calibration::by_chance(9.0, 0.3, 0.25, 0.4, 1.5) / 0.14;
-        assert!((by_chance - number("by_chance")).abs() < 1e-4 * by_chance, "two quadratures: {by_chance}");
-        let steps = numbers(&golden, "residual_steps");
-        let chance = number_calibration::Chance { rows: number("by_chance"), freedom: 9.0 };
-        let found = number_calibration::likely_factor(&steps, number("residual_noise"), chance);
-        assert_close(&[found], &[number("factor_of_number")]);
-
-        let slopes = golden["softmax_slopes"].as_array().expect("a list");
-        for (class, expected) in slopes.iter().enumerate() {
-            let mut found = [0; 3];
-            reticent_core::slope::bounded_softmax_slopes(&[0.5, -1.0, 2.0], class, 1.0, &mut found);
-            assert_slopes(&found, expected);
-        }
-        let saturation = saturation_of(signal);
-        assert_close(&[saturation, saturation_of(3.0 * signal)], &numbers(&golden, "saturations"));
-        let in_order = [signal, 3.0 * signal].map(saturation_in_order);
-        assert_close(&in_order, &numbers(&golden, "saturations_in_order"));
-        let shares = numbers(&golden, "shares");
-        assert_close(&shares_of(&numbers(&golden, "stood_for"), 0.6), &shares);
-        let slopes = golden["saturated_slopes"].as_array().expect("a list");
-        for (class, expected) in slopes.iter().enumerate() {
-            let mut found = [0; 3];
-            reticent_core::slope::bounded_softmax_slopes(&[0.5, -1.0, 2.0], class, saturation as f32, &mut found);
-            assert_slopes(&found, expected);
-        }
-    }
-}
+mod tests;
