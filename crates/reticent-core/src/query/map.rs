@@ -255,8 +255,9 @@ impl Map {
         Self::NumberBins { numeric: number_slots(coding), bins }
     }
 
-    /// Number of weights that score a row: none for plain sums.
-    pub(super) fn weights(&self, encoded: usize) -> usize {
+    /// Number of weights that score a row of so many encoded columns: none for plain sums.
+    #[must_use]
+    pub fn weights(&self, encoded: usize) -> usize {
         match *self {
             Self::ClassCount { .. }
             | Self::Marginals { .. }

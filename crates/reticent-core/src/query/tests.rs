@@ -149,6 +149,35 @@ fn steps_of_sums_are_those_of_what_is_added_up() {
 }
 
 #[test]
+fn every_score_has_a_weight_for_each_column() {
+    let columns = 7;
+    for (map, scores) in [
+        (Map::ClassCount { classes: 3 }, 0),
+        (Map::Marginals { classes: 2, numeric: 3, categorical: 1, categories: 3 }, 0),
+        (Map::NumberBins { numeric: 3, bins: 32 }, 0),
+        (Map::TargetSum, 0),
+        (with(&GRAM, &[("columns", 7)]), 0),
+        (Map::Gradient { loss: Loss::Huber, columns }, 1),
+        (Map::ClippedGradient { columns, clip: 5 }, 1),
+        (Map::SoftmaxGradient { classes: 3, columns }, 3),
+        (Map::BoundedSoftmaxGradient { classes: 4, columns }, 4),
+        (Map::CorrectCount { classes: 2 }, 1),
+        (Map::CorrectCount { classes: 3 }, 3),
+        (Map::LogLoss { classes: 2 }, 1),
+        (Map::LogLoss { classes: 3 }, 3),
+        (Map::ScoreHistogram { buckets: 8 }, 1),
+        (Map::SquaredError, 1),
+        (Map::ExcessHits { classes: 2 }, 2),
+        (Map::ExcessHits { classes: 3 }, 6),
+        (Map::ConfidenceSteps { classes: 2, models: 4 }, 5),
+        (Map::ConfidenceSteps { classes: 3, models: 3 }, 12),
+        (Map::ResidualSteps { models: 3 }, 4),
+    ] {
+        assert_eq!(map.weights(columns as usize), scores * columns as usize, "{map:?}");
+    }
+}
+
+#[test]
 fn a_public_matrix_keeps_to_what_was_planned_for_it() {
     let matrix = Arc::new(PublicMatrix::new(2, vec![3, 4, 0, 5]).expect("short rows"));
     let eigenvalue = matrix.eigenvalue_bound().expect("small") as i64;

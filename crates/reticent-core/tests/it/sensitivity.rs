@@ -51,32 +51,11 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::TargetSum,
     ];
     let query = |map: Map| {
-        let plain = matches!(map, Map::ClassCount { .. } | Map::Gram { .. } | Map::TargetSum);
         let has_window = matches!(map, Map::TargetSum | Map::Gram { square: 1 | 7, .. });
-        let three = matches!(
-            map,
-            Map::SoftmaxGradient { .. }
-                | Map::BoundedSoftmaxGradient { .. }
-                | Map::CorrectCount { classes: 3 }
-                | Map::LogLoss { classes: 3 }
-        );
-        let scores = if plain {
-            0
-        } else if let Map::ExcessHits { classes } = map {
-            2 * reticent_core::query::outputs(classes)
-        } else if let Map::ConfidenceSteps { classes, models } = map {
-            (1 + models as usize) * reticent_core::query::outputs(classes)
-        } else if let Map::ResidualSteps { models } = map {
-            1 + models as usize
-        } else if three {
-            3
-        } else {
-            1
-        };
-        let weights: Vec<f64> = weights.iter().cycle().take(scores * COLUMNS).copied().collect();
+        let weights: Vec<f64> = weights.iter().cycle().take(map.weights(COLUMNS)).copied().collect();
         let pass = if has_window {
             PassWeights::of_target(TargetWindow::new(-0.3, 0.1))
-        } else if scores == 0 {
+        } else if weights.is_empty() {
             PassWeights::none()
         } else {
             PassWeights::quantise(&weights)

@@ -29,34 +29,13 @@ pub(crate) fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
 }
 
 pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
-    let plain = matches!(
-        map,
-        Map::ClassCount { .. } | Map::Gram { .. } | Map::Marginals { .. } | Map::NumberBins { .. } | Map::TargetSum
-    );
     // So narrow that the few labels of these tables lie apart in it.
     let is_windowed = matches!(map, Map::TargetSum | Map::Gram { target: ProductTarget::Number, square: 1, .. });
-    let three = matches!(
-        map,
-        Map::SoftmaxGradient { .. } | Map::BoundedSoftmaxGradient { .. } | Map::CorrectCount { classes: 3 }
-    );
-    let scores = if plain {
-        0
-    } else if let Map::ExcessHits { classes } = map {
-        2 * reticent_core::query::outputs(classes)
-    } else if let Map::ConfidenceSteps { classes, models } = map {
-        (1 + models as usize) * reticent_core::query::outputs(classes)
-    } else if let Map::ResidualSteps { models } = map {
-        1 + models as usize
-    } else if three {
-        3
-    } else {
-        1
-    };
     let columns = encoding.coding().columns().len();
-    let weights: Vec<f64> = weights.iter().cycle().take(scores * columns).copied().collect();
+    let weights: Vec<f64> = weights.iter().cycle().take(map.weights(columns)).copied().collect();
     let pass = if is_windowed {
         PassWeights::of_target(TargetWindow::new(1e-4, 2e-4))
-    } else if scores == 0 {
+    } else if weights.is_empty() {
         PassWeights::none()
     } else {
         PassWeights::quantise(&weights)
