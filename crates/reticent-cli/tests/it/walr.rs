@@ -2,6 +2,7 @@
 
 use insta::assert_snapshot;
 use reticent_core::label_query::NOT_PROTECTED;
+use reticent_math::fixed_sequence::FixedSequence;
 use serde_json::json;
 
 use crate::support::{CANARY, Folder, is_close, number};
@@ -21,11 +22,8 @@ const FIT: &str = "walr fit --data features.csv --schema features.toml --id even
 fn folder() -> Folder {
     let folder = Folder::new();
     let (mut features, mut labels) = (String::from("event,age,ward,note\n"), String::from("user,event,clicked,note\n"));
-    let mut state = 7u64;
-    let mut draw = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut sequence = FixedSequence::new(7);
+    let mut draw = move |below: u64| sequence.next_below(below);
     for event in 0..900 {
         let (age, south) = (draw(101), draw(2));
         features.push_str(&format!("e{event},{age},{},{CANARY}\n", ["north", "south"][south as usize]));
