@@ -93,10 +93,7 @@ fn drawing_the_noise_again_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_has_no_bound_or_no_quadratic_is_refused() {
-    let party = number_schema("adjacency = \"party\"");
-    let prepared = default().prepare(&party, &claim(party.relation(), 1.0));
-    assert!(matches!(prepared.err(), Some(PlanError::Adjacency { .. })));
+fn published_columns_have_no_centre_of_a_penalty() {
     let schema = number_schema(ADD_REMOVE);
     let (_, model) = fit(&schema, &number_engine(&schema, 100, 1), &default(), 1.0, 1);
     let start = Asked { init: Some(&model), ..default().with("columns", "published") };

@@ -1,6 +1,7 @@
 //! Integration tests of the public half, on generated tables.
 
 mod evaluate;
+mod every_method;
 mod functional;
 mod gram;
 mod minimum;

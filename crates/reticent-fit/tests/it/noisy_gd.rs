@@ -1,6 +1,5 @@
 //! The method finds a signal, respects its parameters, and spends what it says.
 
-use reticent_core::ledger::Request;
 use reticent_core::query::Map;
 use reticent_core::schema::Schema;
 use reticent_core::units::MuSquared;
@@ -158,47 +157,6 @@ fn bins_are_asked_for_where_they_can_tell_something() {
 }
 
 #[test]
-fn an_empty_table_gives_a_model_and_no_error() {
-    let schema = schema(ADD_REMOVE);
-    let (_, model) = fit(&schema, &engine(&schema, 0), &default(), 1.0, 3);
-    assert!(model.outputs[0].intercept.is_finite());
-}
-
-#[test]
-fn a_fit_spends_at_most_its_claim_and_nearly_all_of_it() {
-    for adjacency in ["add-remove", "replace", "label"] {
-        let schema = schema(&format!("unit = \"row\"\nadjacency = \"{adjacency}\""));
-        for epsilon in [0.01, 1.0, 10.0] {
-            let plan = default().plan(&schema, epsilon);
-            let request: Request = plan.request("table", &schema);
-            let price = request.price_up(&schema.relation()).expect("finite");
-            assert!(price <= plan.claim.mu_squared);
-            assert!(price.mu_up() > 0.999 * plan.claim.mu, "{adjacency} {epsilon}: {}", price.mu_up());
-        }
-    }
-}
-
-#[test]
-fn a_unit_of_several_rows_pays_in_noise() {
-    let single = schema("unit = \"row\"\nadjacency = \"add-remove\"\nrows = 1000000");
-    let grouped = schema("unit = { column = \"id\", rows_max = 4 }\nadjacency = \"add-remove\"\nrows = 1000000");
-    let scale = |schema: &Schema| {
-        let plan = default().with("passes", 100).plan(schema, 1.0);
-        assert_eq!(plan.releases[3].purpose, "gradient");
-        plan.releases[3].noise_scale.get() as f64
-    };
-    assert!((scale(&grouped) / scale(&single) - 4.0).abs() < 1e-6);
-}
-
-#[test]
-fn party_adjacency_is_refused_when_planned() {
-    let schema = schema("unit = \"row\"\nadjacency = \"party\"");
-    let prepared = default().prepare(&schema, &claim(schema.relation(), 1.0));
-    let error = prepared.err().expect("no finite bound");
-    assert!(matches!(error, PlanError::Adjacency { .. }), "{error}");
-}
-
-#[test]
 fn a_public_start_is_kept_when_the_budget_is_tiny() {
     let schema = schema(ADD_REMOVE);
     let engine = engine(&schema, ROWS);
@@ -219,12 +177,12 @@ fn the_penalty_shortens_the_weights() {
 }
 
 #[test]
-fn illegal_parameters_are_refused_by_name() {
+fn a_fit_has_1_to_100000_passes() {
     let schema = schema(ADD_REMOVE);
-    for (option, value) in [("l2", "nan"), ("l2", "-1"), ("passes", "0"), ("passes", "100001")] {
-        let prepared = default().with(option, value).prepare(&schema, &claim(schema.relation(), 1.0));
+    for passes in [0, 100_001] {
+        let prepared = default().with("passes", passes).prepare(&schema, &claim(schema.relation(), 1.0));
         let error = prepared.err().expect("illegal").to_string();
-        assert!(error.starts_with(&format!("--{option} must be")), "{error}");
+        assert!(error.starts_with("--passes must be between 1 and 100000"), "{error}");
     }
 }
 
@@ -239,7 +197,7 @@ fn a_budget_below_the_samplers_range_is_refused() {
 }
 
 #[test]
-fn every_share_is_paid_from_one_budget() {
+fn counts_marginals_bins_check_and_calibration_get_a_twentieth_each() {
     let schema = schema(ADD_REMOVE);
     let plan = default().plan(&schema, 1.0);
     let prices: Vec<MuSquared> =

@@ -6,12 +6,11 @@ use reticent_core::schema::Schema;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_fit::model::Model;
-use reticent_fit::plan::PlanError;
 use reticent_fit::public_fit;
 use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::generate;
 
-use super::table::{Asked, accuracy, claim, engine, expected, fit, schema};
+use super::table::{Asked, accuracy, engine, expected, fit, schema};
 
 const NAME: &str = "noisy-gd-lecture";
 const REPLACE: &str = "unit = \"row\"\nadjacency = \"replace\"";
@@ -99,21 +98,12 @@ fn the_plan_states_the_theorems_figures() {
 }
 
 #[test]
-fn every_private_adjacency_is_fitted_and_rows_must_be_declared() {
+fn every_private_adjacency_is_fitted() {
     for adjacency in ["add-remove", "replace", "label"] {
         let declared = schema(&format!("unit = \"row\"\nadjacency = \"{adjacency}\"\nrows = 4000"));
         let (_, model) = fit(&declared, &engine(&declared, 4000), &Asked::of(NAME), 5.0, 1);
         assert!(accuracy(&model, 4000) > 0.8, "{adjacency}: {}", accuracy(&model, 4000));
     }
-    let undeclared = schema(REPLACE);
-    let error = Asked::of(NAME).prepare(&undeclared, &claim(undeclared.relation(), 1.0)).err().expect("no rows");
-    assert!(error.to_string().contains("declare it as `rows`"), "{error}");
-    let number = Schema::from_text(
-        "[privacy]\nunit = \"row\"\nadjacency = \"replace\"\nrows = 9\n[target]\ncolumn = \"y\"\nbounds = [0, 1]\n[features]\nx = { bounds = [0, 1] }\n",
-    )
-    .expect("legal");
-    let error = Asked::of(NAME).prepare(&number, &claim(number.relation(), 1.0)).err().expect("no classes");
-    assert!(matches!(error, PlanError::Target { .. }), "{error}");
 }
 
 /// With a start the ball is around it: a tiny radius keeps the model there.

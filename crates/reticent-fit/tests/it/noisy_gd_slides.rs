@@ -65,7 +65,4 @@ fn what_it_cannot_do_is_refused() {
         |asked: Asked<'_>| asked.prepare(&schema, &claim(schema.relation(), 1.0)).err().expect("refused").to_string();
     assert!(refused(Asked::of(NAME).with("clip", 0.001)).starts_with("--clip must be a finite number of at least"));
     assert!(refused(Asked::of(NAME).with("learning-rate", 0)).starts_with("--learning-rate must be"));
-    let undeclared = super::table::schema("unit = \"row\"\nadjacency = \"replace\"");
-    let error = Asked::of(NAME).prepare(&undeclared, &claim(undeclared.relation(), 1.0)).err().expect("no rows");
-    assert!(error.to_string().contains("noisy-gd-slides divides by the number of rows"), "{error}");
 }

@@ -11,7 +11,7 @@ use reticent_fit::method::{self, FitRequest};
 use reticent_fit::model::Model;
 use reticent_fit::options::Options;
 use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
-use reticent_fit::prepared_fit::PreparedFit;
+use reticent_fit::prepared_fit::{FitError, PreparedFit};
 use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
@@ -81,16 +81,31 @@ impl<'a> Asked<'a> {
 /// Plans, pays and fits with seeded noise.
 pub(crate) fn fit(schema: &Schema, engine: &MemoryEngine, asked: &Asked<'_>, epsilon: f64, seed: u64) -> (Plan, Model) {
     let prepared = asked.prepare(schema, &claim(schema.relation(), epsilon)).expect("affordable");
-    let plan = prepared.plan().clone();
+    let model = pay_and_fit(schema, engine, &prepared, seed).expect("in memory");
+    (prepared.plan().clone(), model)
+}
+
+/// The same of what is planned, for a table that may be refused once its public features are read: then nothing has been charged.
+pub(crate) fn pay_and_fit(
+    schema: &Schema,
+    engine: &MemoryEngine,
+    prepared: &PreparedFit,
+    seed: u64,
+) -> Result<Model, FitError> {
+    let plan = prepared.plan();
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
     let request = plan.request("table", schema);
     let mut session = seeded_session(engine, &mut ledger, schema.relation(), seed).expect("opens");
-    let fitted = prepared.fit(&mut session, &request, &mut |_| {}).expect("in memory");
+    let fitted = prepared.fit(&mut session, &request, &mut |_| {});
     drop(session);
+    if let Err(FitError::PublicFeatures(_)) = fitted {
+        assert!(ledger.charged.is_empty(), "refused before it is paid");
+    }
+    let fitted = fitted?;
     assert_eq!(ledger.charged, std::slice::from_ref(&request), "one charge for the whole fit");
-    let certificate = Certificate::of(&plan, &request, LedgerReference { id: "test".to_owned(), entry: 1, seal: None });
+    let certificate = Certificate::of(plan, &request, LedgerReference { id: "test".to_owned(), entry: 1, seal: None });
     assert_eq!(certificate.check(), Ok(()), "an honest certificate is read");
-    (plan, Model::from_weights(schema, &fitted, Some(certificate)))
+    Ok(Model::from_weights(schema, &fitted, Some(certificate)))
 }
 
 /// Score of a generated row.
