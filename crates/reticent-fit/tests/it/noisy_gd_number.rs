@@ -117,7 +117,7 @@ fn an_effect_that_levels_off_is_not_followed_beyond_the_mean() {
                 [features]\nx = { bounds = [0, 100] }\n";
     let schema = Schema::from_text(text).expect("legal");
     let mut sequence = FixedSequence::new(5);
-    let mut next = || 0.5 + 0.5 * sequence.next_uniform();
+    let mut next = || sequence.next_share();
     let rows: Vec<[f64; 2]> = (0..20_000)
         .map(|_| {
             let x = if next() < 0.04 { 10.0 + 90.0 * next() } else { 3.0 * next() };
