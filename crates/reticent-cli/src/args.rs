@@ -25,8 +25,8 @@ pub(crate) use self::party::{
 pub(crate) use self::schema::SchemaCommand;
 pub(crate) use self::storage::StorageArguments;
 pub(crate) use self::walr::{
-    WalrCommand, WalrEvaluateArguments, WalrFitArguments, WalrMeasureArguments, WalrPrepareArguments,
-    WalrPrepareEvaluationArguments,
+    AnsweredArguments, WalrCommand, WalrEvaluateArguments, WalrFitArguments, WalrMeasureArguments,
+    WalrPrepareArguments, WalrPrepareEvaluationArguments,
 };
 
 /// Regression models from private tables, with a certificate of what they reveal.

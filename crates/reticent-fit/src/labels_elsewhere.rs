@@ -82,7 +82,7 @@ pub fn weights(
     options: &Options,
 ) -> Result<PublicMatrix, ElsewhereError> {
     let settings = settings(schema, options)?;
-    walr::check_size(schema, &settings)?;
+    walr::check_estimate(schema, &settings)?;
     let columns = Coding::of(schema).columns().len() as u32;
     let model = walr::response_model(schema);
     let (features, _) = walr::read_features(features, &plain(schema), model, &settings);

@@ -24,7 +24,7 @@ impl FixedSequence {
 
     /// The next number in `[-1, 1)`.
     pub fn next_uniform(&mut self) -> f64 {
-        (self.next_word() >> 11) as f64 * 2f64.powi(-52) - 1.0
+        2.0 * self.next_share() - 1.0
     }
 
     /// The next number in `[0, 1)`.

@@ -95,14 +95,9 @@ pub(crate) struct WalrMeasureArguments {
     pub(crate) json: bool,
 }
 
+/// A question and its answer.
 #[derive(Args)]
-pub(crate) struct WalrFitArguments {
-    /// Table that the weights were made of
-    #[arg(long, value_name = "FILE")]
-    pub(crate) data: PathBuf,
-    /// Schema that the weights were made with
-    #[arg(long, value_name = "FILE")]
-    pub(crate) schema: PathBuf,
+pub(crate) struct AnsweredArguments {
     /// Column of the event ids
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: String,
@@ -112,6 +107,18 @@ pub(crate) struct WalrFitArguments {
     /// The label holder's answer
     #[arg(long, value_name = "RELEASE")]
     pub(crate) release: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct WalrFitArguments {
+    /// Table that the weights were made of
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// Schema that the weights were made with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    #[command(flatten)]
+    pub(crate) answered: AnsweredArguments,
     /// A public model: centre of the prior, or start of a descent
     #[arg(long, value_name = "MODEL")]
     pub(crate) init: Option<PathBuf>,
@@ -152,15 +159,8 @@ pub(crate) struct WalrEvaluateArguments {
     /// Table that the weights were made of
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
-    /// Column of the event ids
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) id: String,
-    /// Weights file that was sent
-    #[arg(long, value_name = "WEIGHTS")]
-    pub(crate) weights: PathBuf,
-    /// The label holder's answer
-    #[arg(long, value_name = "RELEASE")]
-    pub(crate) release: PathBuf,
+    #[command(flatten)]
+    pub(crate) answered: AnsweredArguments,
     /// Print the figures as JSON
     #[arg(long)]
     pub(crate) json: bool,

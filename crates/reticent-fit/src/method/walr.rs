@@ -26,7 +26,7 @@ use reticent_core::target_window::TargetWindow;
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
 use reticent_math::public_design::{self, Curvature, longest_row};
 use reticent_math::range_search::{BoundsPart, find_labels};
-use reticent_math::released_gradient::{self, Descent};
+use reticent_math::released_gradient::{self, Descent, LINEAR_RATE_MAX};
 use reticent_math::{Mat, MatRef};
 use thiserror::Error;
 
@@ -388,16 +388,27 @@ pub(super) fn coefficients(schema: &Schema) -> usize {
     super::outputs(schema) * Coding::of(schema).columns().len()
 }
 
-/// Refuses a model that the estimate could not be made of in time and memory, before anything is paid.
+/// Refuses a model that the estimate could not be made of, before anything is paid: for its size, or for steps that are too long for any features.
+///
+/// By the schema alone: until a fit is paid, which rows have a usable label is nobody's to know, and so are their features.
 ///
 /// # Errors
 /// [`PlanError::Parameter`].
-pub fn check_size(schema: &Schema, settings: &Settings) -> Result<(), PlanError> {
+pub fn check_estimate(schema: &Schema, settings: &Settings) -> Result<(), PlanError> {
     let found = coefficients(schema);
     if *settings == Settings::NoiseAware && found > COEFFICIENTS_MAX {
         return Err(PlanError::Parameter(format!(
             "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list \
              fewer features or categories; in `fit`, --solver full-batch or --method noisy-gd or gram take more"
+        )));
+    }
+    if let Settings::Descent(Descent { learning_rate: Some(rate), .. }) = settings
+        && response_model(schema) == ResponseModel::Linear
+        && *rate > LINEAR_RATE_MAX
+    {
+        return Err(PlanError::Parameter(format!(
+            "--learning-rate must be at most {LINEAR_RATE_MAX} for a number: with longer steps the weights grow without bound; leave it out, and \
+             it fits the features"
         )));
     }
     Ok(())
@@ -406,7 +417,7 @@ pub fn check_size(schema: &Schema, settings: &Settings) -> Result<(), PlanError>
 impl Checked {
     fn new(request: &FitRequest<'_>) -> Result<Self, PlanError> {
         let settings = Settings::of(request.options)?;
-        check_size(request.schema, &settings)?;
+        check_estimate(request.schema, &settings)?;
         let coding = Coding::of(request.schema);
         let columns = coding.columns().len();
         let longest = Encoding::largest_norm(&coding, &vec![0.0; columns], &vec![1.0; columns]);
@@ -469,11 +480,6 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     if features.rows() == 0 {
         let message = "no row has a usable label; compare the spellings of the target's values with the schema";
         return Err(FitError::PublicFeatures(message.to_owned()));
-    }
-    if let Settings::Descent(descent) = &checked.settings {
-        let (rows, model) = (matrix_of(&features), checked.model);
-        released_gradient::check_rate(rows, model, descent)
-            .map_err(|error| FitError::PublicFeatures(error.to_string()))?;
     }
     // How many rows there are depends on which labels are usable: from here on their classes are the ones that were paid for.
     releases.pay()?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use reticent_core::label_query::{EventIds, LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
+use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::schema::Schema;
 use reticent_curator::identified_rows::{Columns, IdentifiedRows};
@@ -15,7 +16,9 @@ use serde_json::json;
 
 use super::super::{read_model, read_schema};
 use super::{privacy_json, privacy_text, read_weights, unmatched_json, unmatched_text};
-use crate::args::{WalrEvaluateArguments, WalrFitArguments, WalrPrepareArguments, WalrPrepareEvaluationArguments};
+use crate::args::{
+    AnsweredArguments, WalrEvaluateArguments, WalrFitArguments, WalrPrepareArguments, WalrPrepareEvaluationArguments,
+};
 use crate::failure::Failure;
 use crate::files::OutputFile;
 use crate::{files, progress, report};
@@ -45,16 +48,15 @@ pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> 
 
 pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     files::refuse_other_format(&arguments.out, "models", &[".json"])?;
-    let mut inputs = vec![arguments.data.as_path(), &arguments.schema, &arguments.weights, &arguments.release];
+    let mut inputs =
+        vec![arguments.data.as_path(), &arguments.schema, &arguments.answered.weights, &arguments.answered.release];
     inputs.extend(arguments.init.as_deref());
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let schema = read_schema(&arguments.schema)?;
     let init = arguments.init.as_deref().map(read_model).transpose()?;
-    let release = read_release(&arguments.release)?;
-    let list = read_weights(&arguments.weights)?;
-    let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
-    let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
-    check_origin(&arguments.weights, &IdentifiedRows::fingerprint(&schema, &features))?;
+    let Answered { release, list, features } =
+        Answered::read(&arguments.answered, &arguments.data, &schema, Columns::UnitScaled)?;
+    check_origin(&arguments.answered.weights, &IdentifiedRows::fingerprint(&schema, &features))?;
     let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &arguments.solver.0)?;
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
@@ -71,15 +73,13 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
 
 pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure> {
     let model = read_model(&arguments.model)?;
-    let release = read_release(&arguments.release)?;
-    let list = read_weights(&arguments.weights)?;
-    let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
-    let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
+    let Answered { release, list, features } =
+        Answered::read(&arguments.answered, &arguments.data, &model.schema, Columns::Raw)?;
     let questions = LabelQuestions::of(&model, &features).map_err(Failure::usage)?;
     if questions.matrix() != list.matrix().as_ref() {
         return Err(Failure::Data(format!(
             "{}: these weights were not made of this model and this table by `walr prepare-evaluation`",
-            arguments.weights.display()
+            arguments.answered.weights.display()
         )));
     }
     labels_elsewhere::check_target(&model.schema, &release)?;
@@ -97,6 +97,23 @@ pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure>
         unmatched_text(&release)?,
         privacy_text(&release)
     ))
+}
+
+/// An answer, the question that it is to, and the features of its rows in their order.
+struct Answered {
+    release: LabelRelease,
+    list: WeightList,
+    features: PublicFeatures,
+}
+
+impl Answered {
+    fn read(files: &AnsweredArguments, data: &Path, schema: &Schema, columns: Columns) -> Result<Self, Failure> {
+        let release = read_release(&files.release)?;
+        let list = read_weights(&files.weights)?;
+        let rows = read_rows(data, schema, &files.id, columns)?;
+        let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
+        Ok(Self { release, list, features })
+    }
 }
 
 fn read_rows(data: &Path, schema: &Schema, id: &str, columns: Columns) -> Result<IdentifiedRows, Failure> {

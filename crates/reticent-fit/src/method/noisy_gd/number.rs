@@ -23,7 +23,7 @@ use reticent_math::gram_regression::TargetMean;
 
 use super::column_order::ColumnOrder;
 use super::heavy_ball::{Flow, HeavyBall, Stride, descent_time_of_number};
-use super::number_calibration::{FACTORS, NumberChange, curvature, likely_factor};
+use super::number_calibration::{FACTORS, NumberChange, curvature, growth, likely_factor};
 use super::rare_categories::{Descent, draw_to_their_feature};
 use super::{NAME, PARTS, Settings, gradient_step, of_gradients};
 use crate::method::{FitRequest, start_weights};
@@ -159,7 +159,7 @@ fn pooled(mean: TargetMean, descended: f64, error: f64) -> f64 {
 
 /// Largest residual that a row's slope tells of, as a share of half the target's window.
 fn clip(deviation: f64, signal: f64) -> f64 {
-    CLIP * deviation * (signal / CLIP_SIGNAL).max(1.0).sqrt()
+    CLIP * deviation * growth(signal, CLIP_SIGNAL)
 }
 
 #[cfg(test)]

@@ -60,8 +60,9 @@ impl NumberChange<'_> {
     /// Of a descent with residuals clipped at `clip`, on a target of standard deviation `residual`.
     pub(super) fn chance(&self, clip: f64, residual: f64, flow: Flow, rows: f64) -> Chance {
         let freedom = degrees_of_freedom(&[curvature(clip, residual)], self.scaled, flow, rows);
-        let (intercept, whole) = (self.change[0] / self.deviation(), whole_rise(self.signal));
-        Chance { rows: by_chance(freedom, clip, residual, intercept, whole) / self.deviation(), freedom }
+        let deviation = self.deviation();
+        let by_chance = by_chance(freedom, clip, residual, self.change[0] / deviation, whole_rise(self.signal));
+        Chance { rows: by_chance / deviation, freedom }
     }
 
     fn deviation(&self) -> f64 {
@@ -74,7 +75,12 @@ impl NumberChange<'_> {
 /// With a larger budget it grows toward the weights of least squares, as the clip of residuals does: a model that is wrong in the few rows that
 /// change most is then no better than its squared error.
 fn whole_rise(signal: f64) -> f64 {
-    WHOLE_RISE * (signal / WHOLE_SIGNAL).max(1.0).sqrt()
+    WHOLE_RISE * growth(signal, WHOLE_SIGNAL)
+}
+
+/// How many times as large a bound is as with little budget, from this signal on: so that the noise of what it bounds still falls with more.
+pub(super) fn growth(signal: f64, from: f64) -> f64 {
+    (signal / from).max(1.0).sqrt()
 }
 
 /// The factor to multiply by, from released [residual steps](reticent_core::query::Map::ResidualSteps) at [`FACTORS`], in rows, each with
