@@ -157,7 +157,7 @@ impl From<FitError> for Failure {
     fn from(error: FitError) -> Self {
         match error {
             FitError::Session(error) => error.into(),
-            FitError::Numeric(_) | FitError::PublicFeatures(_) => Self::Data(error.to_string()),
+            FitError::Numeric(_) | FitError::NoLabels => Self::Data(error.to_string()),
         }
     }
 }

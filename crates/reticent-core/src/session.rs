@@ -193,6 +193,18 @@ impl<'a> Session<'a> {
         Ok(request.releases.iter().flat_map(grants).collect())
     }
 
+    /// Writes down, for nothing, which labels the request is about, where labels are all that is promised and so which rows have a usable one
+    /// is public: what follows from that alone may then be told, as no later request can ask it of other classes.
+    ///
+    /// # Errors
+    /// [`SessionError::Ledger`] when the ledger would not admit the request, or its file could not be written.
+    pub fn hold_to_labels(&mut self, request: &Request) -> Result<(), SessionError> {
+        self.check_admitted(request)?;
+        let purpose = format!("{}: no row has a usable label", request.purpose);
+        self.ledger.charge(&Request { purpose, releases: Vec::new(), ..request.clone() })?;
+        Ok(())
+    }
+
     /// Answers one query with noise.
     ///
     /// Guarantee: under every promised relation the answer is `mu`-GDP with the `mu` that was charged, jointly over all

@@ -35,9 +35,14 @@ pub enum FitError {
     /// The computation on released values failed.
     #[error("the releases were charged, but no model could be computed: {0}")]
     Numeric(String),
-    /// There is nothing to fit, which was found before anything was paid.
-    #[error("the public features do not allow this fit, and nothing was charged: {0}")]
-    PublicFeatures(String),
+    /// There is nothing to fit, which was found before anything was paid. That is itself told of the declared classes alone: the ledger holds
+    /// to them now.
+    #[error(
+        "no row has a usable label; compare the spellings of the target's values with the schema. Nothing was charged, but the ledger holds to \
+         the classes or bounds of this schema from now on, as others would tell labels unpaid: for others make another ledger with \
+         `reticent ledger init`, or remove this one if nothing was paid through it"
+    )]
+    NoLabels,
 }
 
 /// What a method hands back: weights of the encoded columns, and the encoding that they belong to.
@@ -169,6 +174,14 @@ impl Releases<'_, '_> {
             self.grants = Some(self.session.pay(self.request)?.into_iter());
         }
         Ok(())
+    }
+
+    /// The refusal of a table without usable labels: told after the ledger holds to the labels that it is about.
+    pub fn refuse_without_labels(&mut self) -> FitError {
+        match self.session.hold_to_labels(self.request) {
+            Ok(()) => FitError::NoLabels,
+            Err(error) => FitError::Session(error),
+        }
     }
 
     /// The noisy sum over the encoded rows that is planned at `place`.

@@ -478,8 +478,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
 fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
     let features = releases.public_features()?;
     if features.rows() == 0 {
-        let message = "no row has a usable label; compare the spellings of the target's values with the schema";
-        return Err(FitError::PublicFeatures(message.to_owned()));
+        return Err(releases.refuse_without_labels());
     }
     // How many rows there are depends on which labels are usable: from here on their classes are the ones that were paid for.
     releases.pay()?;

@@ -1,9 +1,10 @@
 //! Label-private regression: accuracy on generated families, valid intervals, the published solvers, and what is refused.
 
 use reticent_core::account::gdp;
+use reticent_core::ledger::{LedgerError, Refusal};
 use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
-use reticent_core::session::Session;
+use reticent_core::session::{Session, SessionError};
 use reticent_core::units::{Delta, Mu};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
@@ -340,18 +341,34 @@ fn adjacencies_under_which_features_are_private_are_refused() {
     }
 }
 
+/// That nobody has one of the classes is told of one choice of classes only: else it would tell labels unpaid, class by class.
 #[test]
-fn public_features_that_cannot_be_fitted_cost_nothing() {
-    let schema = super::table::schema("unit = \"row\"\nadjacency = \"label\"");
-    let prepared = Asked::of("walr").prepare(&schema, &claim(schema.relation(), 1.0)).expect("affordable");
-    let empty = MemoryEngine::new(CodedTable::empty(&schema));
+fn a_table_without_usable_labels_costs_nothing_and_holds_the_ledger_to_its_classes() {
+    let of_classes = |classes: &str| {
+        Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = {classes}\n[features]\n\
+             x = {{ bounds = [0, 1] }}\n"
+        ))
+        .expect("legal")
+    };
+    let schema = of_classes("[\"flu\", \"cold\"]");
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
-    let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
-    let error = prepared.fit(&mut session, &prepared.plan().request("table", &schema), &mut |_| {});
-    let error = error.expect_err("no rows");
-    assert!(matches!(error, FitError::PublicFeatures(_)), "{error}");
-    drop(session);
-    assert!(ledger.charged.is_empty());
+    let mut refused = |schema: &Schema| {
+        let prepared = Asked::of("walr").prepare(schema, &claim(schema.relation(), 1.0)).expect("affordable");
+        let empty = MemoryEngine::new(CodedTable::empty(schema));
+        let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
+        let error = prepared.fit(&mut session, &prepared.plan().request("table", schema), &mut |_| {});
+        drop(session);
+        let entries = ledger.charged.len();
+        (error.expect_err("no rows"), entries, ledger.charged.iter().all(|request| request.releases.is_empty()))
+    };
+    assert!(matches!(refused(&schema), (FitError::NoLabels, 1, true)));
+    let (error, entries, are_free) = refused(&of_classes("[\"flu\", \"plague\"]"));
+    let FitError::Session(SessionError::Ledger(LedgerError::Refused(refusal))) = error else { panic!("{error}") };
+    assert_eq!(refusal, Refusal::OtherLabels { column: "y".to_owned() });
+    assert!(entries == 1 && are_free, "nothing was charged");
+    // Nothing more is told of the classes that it is held to.
+    assert!(matches!(refused(&schema), (FitError::NoLabels, _, true)));
 }
 
 /// Not by the rows: those with a usable label would tell, unpaid, which labels they have.
