@@ -24,6 +24,7 @@ pub mod party_votes;
 pub mod public_table;
 pub mod running_sum;
 pub mod table;
+mod whole_rows;
 
 pub mod memory_ceiling;
 pub mod external_sort;

@@ -14,11 +14,12 @@ use reticent_core::sum::PartialSum;
 
 use crate::lattice::BLOCK_ROWS_MAX;
 use crate::memory_lattice::{BLOCK_ROWS, Latest, Lattice, Packed, Room};
-use crate::minimiser::{Problem, Rows, minimise};
+use crate::minimiser::minimise;
 pub use crate::out_of_memory::OutOfMemory;
 use crate::out_of_memory::zeros;
 use crate::running_sum::{RunningSum, merged};
 use crate::table::CodedTable;
+use crate::whole_rows::RowsInMemory;
 
 /// A coded table with its latest lattice. Sums do not depend on the order of rows, the block size or the threads.
 pub struct MemoryEngine {
@@ -180,21 +181,9 @@ impl Engine for MemoryEngine {
     }
 
     fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {
-        let lost = |error: OutOfMemory| EngineError(Box::new(error));
-        let lattice = self.lattice_of(query.encoding()).map_err(lost)?;
-        let columns = lattice.encoding.layout().columns();
-        let features = lattice.expanded(self.table.labels()).map_err(lost)?;
-        // A table may be longer than it was declared: the search has to end there, too, and the gradient's error is that of its rows.
-        let rows = query.shape().rows_max().max(self.table.rows() as u64);
-        let answer = minimise(&Problem {
-            rows: Rows { features: &features, columns, labels: self.table.labels() },
-            minimum: *query.minimum(),
-            centre: query.centre(),
-            perturbation,
-            tolerance: query.minimum().tolerance(rows),
-            block_rows: self.block_rows,
-        });
-        Ok(PartialSum::of_minimum(query, answer.map_err(lost)?))
+        let lattice = self.lattice_of(query.encoding()).map_err(|error| EngineError(Box::new(error)))?;
+        let rows = RowsInMemory { lattice: &lattice, labels: self.table.labels(), block_rows: self.block_rows };
+        Ok(PartialSum::of_minimum(query, minimise(&rows, query, perturbation)?))
     }
 
     fn row_number(&self) -> Option<u64> {

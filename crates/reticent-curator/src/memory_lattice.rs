@@ -1,6 +1,5 @@
 //! The rows of a table on the lattice, in memory, and what is kept of them from one query to the next.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::iter::Either;
@@ -9,7 +8,7 @@ use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 
 use crate::kernel::{ColumnOrder, Instructions, LatticeRowsMut, encode_rows, find_largest_slopes};
-use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps, narrow, widen};
+use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps, narrow};
 use crate::out_of_memory::{OutOfMemory, zeros};
 use crate::table::CodedTable;
 
@@ -164,23 +163,6 @@ impl Lattice {
         let orders = Arc::new(blocks.map(order).collect::<Result<_, _>>()?);
         *cached = Some((block_rows, Arc::clone(&orders)));
         Ok(orders)
-    }
-
-    /// Whole rows, zeros included.
-    pub(crate) fn expanded(&self, labels: &[CodedLabel]) -> Result<Cow<'_, [i16]>, OutOfMemory> {
-        let layout = self.encoding.layout();
-        let packed = match &self.packed {
-            Packed::Fine(packed) if layout.chosen() == 0 => return Ok(Cow::Borrowed(packed)),
-            Packed::Fine(packed) => Cow::Borrowed(packed),
-            Packed::Coarse(packed) => {
-                let mut wider = zeros(packed.len())?;
-                widen(packed, &mut wider);
-                Cow::Owned(wider)
-            }
-        };
-        let mut features = zeros::<i16>(labels.len().checked_mul(layout.columns()).ok_or(OutOfMemory)?)?;
-        self.block(&packed, 0, labels).expand(&mut features);
-        Ok(Cow::Owned(features))
     }
 }
 

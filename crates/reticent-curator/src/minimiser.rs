@@ -8,45 +8,33 @@
 //! ([`Minimum::tolerance`]). That cannot fail: gradient descent with step `1/(N/2 + lambda)` lowers the objective by a fixed
 //! amount as long as the gradient is above the tolerance, and the objective is bounded below. There is no iteration cap that
 //! ends the search and no message about it; how long it took is not told. Sums over rows are integer sums throughout, so the
-//! answer does not depend on the order of the rows or on threads.
+//! answer does not depend on the order of the rows, on where they lie or on threads.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
 use reticent_core::contribution::CodedLabel;
+use reticent_core::engine::EngineError;
 use reticent_core::minimum::{
-    ANSWER_SHIFT, L2_BITS, Minimum, PERTURBATION_SHIFT, ROW_BITS, SLOPE_BITS, UnusableLabel, WEIGHT_BITS, sigmoid,
-    softmax,
+    ANSWER_SHIFT, L2_BITS, Minimum, MinimumQuery, PERTURBATION_SHIFT, ROW_BITS, SLOPE_BITS, UnusableLabel, WEIGHT_BITS,
+    sigmoid, softmax,
 };
 
 use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum};
-use crate::out_of_memory::OutOfMemory;
+use crate::whole_rows::{WholeRows, bytes_at_once_max};
 
 mod curvature;
 
 use curvature::Curvature;
 
-/// Private lattice rows with their labels.
-pub(crate) struct Rows<'a> {
-    /// Row after row, one coordinate a column.
-    pub(crate) features: &'a [i16],
-    pub(crate) columns: usize,
-    /// Classes, one a row; what is none of them is unusable.
-    pub(crate) labels: &'a [CodedLabel],
-}
-
 /// The objective: its rows, ridge, centre and linear term.
-pub(crate) struct Problem<'a> {
-    pub(crate) rows: Rows<'a>,
-    pub(crate) minimum: Minimum,
+struct Problem<'a, R> {
+    /// Private. A label is a class; what is none of them is unusable.
+    rows: &'a R,
+    minimum: Minimum,
     /// Units of `2^-57`.
-    pub(crate) centre: &'a [i128],
+    centre: &'a [i128],
     /// Units of `2^-40`.
-    pub(crate) perturbation: &'a [i128],
+    perturbation: &'a [i128],
     /// Norm of the gradient at which the search ends.
-    pub(crate) tolerance: u128,
-    /// Rows that one task adds up.
-    pub(crate) block_rows: usize,
+    tolerance: u128,
 }
 
 /// How a row's slopes are computed.
@@ -68,30 +56,56 @@ const REFRESH: usize = 12;
 /// How often the steps with exact gradients are tried before gradient descent is left to itself.
 const ROUNDS: usize = 20;
 
-/// `trunc(2^36 omega)` at a certified approximate minimum.
-pub(crate) fn minimise(problem: &Problem<'_>) -> Result<Vec<i128>, OutOfMemory> {
-    let mut weights = problem.centre.to_vec();
-    let mut curvature = Curvature::new(problem)?;
-    problem.descend(&mut weights, &mut curvature, Precision::Fast)?;
-    let mut rounds = 0..ROUNDS;
-    while rounds.next().is_some() && !problem.descend(&mut weights, &mut curvature, Precision::Exact)? {}
-    problem.crawl(&mut weights);
-    // Truncation toward zero, as everywhere on a lattice.
-    Ok(weights.into_iter().map(|weight| weight / (1 << ANSWER_SHIFT)).collect())
+/// The answer to a question for a minimum over these rows: `trunc(2^36 omega)` at a certified approximate one.
+///
+/// # Errors
+/// [`EngineError`] when the rows cannot be read, or there is no room for the curvature.
+pub(crate) fn minimise(
+    rows: &impl WholeRows,
+    query: &MinimumQuery,
+    perturbation: &[i128],
+) -> Result<Vec<i128>, EngineError> {
+    // A table may be longer than it was declared: the search has to end there, too, and the gradient's error is that of its rows.
+    let most = query.shape().rows_max().max(rows.count());
+    let (minimum, centre) = (*query.minimum(), query.centre());
+    Problem { rows, minimum, centre, perturbation, tolerance: minimum.tolerance(most) }.solve()
 }
 
-impl Problem<'_> {
+/// What a search takes beside the blocks of rows, in so many threads: most of it are the curvatures, one of all columns for each output.
+pub(crate) fn bytes_max(minimum: &Minimum, threads: u64) -> u64 {
+    /// Of a weight: what is remembered, and as many vectors of 128 bits as the search has at once.
+    const OF_WEIGHT: u64 = (MEMORY * 2 * size_of::<f64>() + 12 * size_of::<i128>()) as u64;
+    let (outputs, columns) = (u64::from(minimum.outputs()), u64::from(minimum.columns));
+    let factors = outputs * columns * columns * size_of::<f64>() as u64;
+    let sums = outputs * (columns * (columns + 1) / 2 + columns + 1) * size_of::<i64>() as u64;
+    // Rows with their zeros, the same times the roots of their weights, and those roots.
+    let rows = 2 * bytes_at_once_max(columns as usize) as u64 * (1 + outputs.div_ceil(columns));
+    factors + outputs * columns * OF_WEIGHT + threads * (sums + rows)
+}
+
+impl<R: WholeRows> Problem<'_, R> {
+    fn solve(&self) -> Result<Vec<i128>, EngineError> {
+        let mut weights = self.centre.to_vec();
+        let mut curvature = Curvature::new(&self.minimum).map_err(|error| EngineError(Box::new(error)))?;
+        self.descend(&mut weights, &mut curvature, Precision::Fast)?;
+        let mut rounds = 0..ROUNDS;
+        while rounds.next().is_some() && !self.descend(&mut weights, &mut curvature, Precision::Exact)? {}
+        self.crawl(&mut weights)?;
+        // Truncation toward zero, as everywhere on a lattice.
+        Ok(weights.into_iter().map(|weight| weight / (1 << ANSWER_SHIFT)).collect())
+    }
+
     fn outputs(&self) -> usize {
         self.minimum.outputs() as usize
     }
 
-    fn row_count(&self) -> usize {
-        self.rows.features.len() / self.rows.columns
+    fn columns(&self) -> usize {
+        self.minimum.columns as usize
     }
 
-    /// The class that a row counts as; none if it does not count.
-    fn class(&self, row: usize) -> Option<usize> {
-        let usable = usize::try_from(self.rows.labels[row]).ok().filter(|class| *class < self.minimum.classes as usize);
+    /// The class that a row with this label counts as; none if it does not count.
+    fn class(&self, label: CodedLabel) -> Option<usize> {
+        let usable = usize::try_from(label).ok().filter(|class| *class < self.minimum.classes as usize);
         match self.minimum.unusable {
             UnusableLabel::FirstClass => Some(usable.unwrap_or(0)),
             UnusableLabel::Skip => usable,
@@ -99,33 +113,33 @@ impl Problem<'_> {
     }
 
     /// Gradient of the objective at `weights`, in units of `2^-73`.
-    fn gradient(&self, weights: &[i128], precision: Precision) -> Vec<i128> {
+    fn gradient(&self, weights: &[i128], precision: Precision) -> Result<Vec<i128>, EngineError> {
         let mut total = match precision {
             Precision::Fast => {
                 let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
-                self.sum_of_blocks(|rows, totals| {
-                    let slopes = |place, dots: &mut [f64], slopes: &mut [i64]| {
+                self.sum(|features, labels, totals| {
+                    let slopes = |place: usize, dots: &mut [f64], slopes: &mut [i64]| {
                         probabilities(dots);
                         for (slope, probability) in slopes.iter_mut().zip(dots) {
                             *slope = (*probability * f64::from(1u32 << FAST_BITS)) as i64;
                         }
-                        self.take_label_off(rows.start + place, slopes, 1 << FAST_BITS)
+                        self.take_label_off(labels[place], slopes, 1 << FAST_BITS)
                     };
-                    add_minimum(Instructions::best(), &self.pass(&rows, &weights, slopes), totals);
-                })
+                    add_minimum(Instructions::best(), &self.pass(features, &weights, slopes), totals);
+                })?
             }
             Precision::Exact => {
-                let weights = ExactWeights::new(weights, self.rows.columns);
-                self.sum_of_blocks(|rows, totals| {
-                    let slopes = |place, dots: &[i128], slopes: &mut [i64]| {
+                let weights = ExactWeights::new(weights, self.columns());
+                self.sum(|features, labels, totals| {
+                    let slopes = |place: usize, dots: &[i128], slopes: &mut [i64]| {
                         match dots {
                             [dot] => slopes[0] = sigmoid(*dot),
                             _ => softmax(dots, slopes),
                         }
-                        self.take_label_off(rows.start + place, slopes, 1 << SLOPE_BITS)
+                        self.take_label_off(labels[place], slopes, 1 << SLOPE_BITS)
                     };
-                    add_minimum(Instructions::best(), &self.pass(&rows, &weights, slopes), totals);
-                })
+                    add_minimum(Instructions::best(), &self.pass(features, &weights, slopes), totals);
+                })?
             }
         };
         if precision == Precision::Fast {
@@ -135,31 +149,26 @@ impl Problem<'_> {
         for (total, ((weight, centre), term)) in total.iter_mut().zip(public) {
             *total += i128::from(self.minimum.l2) * (weight - centre) + (term << PERTURBATION_SHIFT);
         }
-        total
+        Ok(total)
     }
 
-    fn pass<'p, W, S>(&'p self, rows: &Range<usize>, weights: &'p W, slopes: S) -> MinimumPass<'p, W, S> {
-        let Rows { features, columns, .. } = self.rows;
-        MinimumPass { features: &features[rows.start * columns..rows.end * columns], columns, weights, slopes }
+    fn pass<'p, W, S>(&self, features: &'p [i16], weights: &'p W, slopes: S) -> MinimumPass<'p, W, S> {
+        MinimumPass { features, columns: self.columns(), weights, slopes }
     }
 
-    /// What `add` adds for every block of rows, on all threads.
-    fn sum_of_blocks(&self, add: impl Fn(Range<usize>, &mut [i128]) + Sync) -> Vec<i128> {
-        let zero = || vec![0i128; self.outputs() * self.rows.columns];
-        blocks(self.row_count(), self.block_rows)
-            .fold(zero, |mut sum, rows| {
-                add(rows, &mut sum);
-                sum
-            })
-            .reduce(zero, |mut left, right| {
-                left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
-                left
-            })
+    /// What `add` adds for all rows, one place a weight.
+    fn sum(&self, add: impl Fn(&[i16], &[CodedLabel], &mut [i128]) + Sync) -> Result<Vec<i128>, EngineError> {
+        let zero = || vec![0i128; self.outputs() * self.columns()];
+        let totals = self.rows.fold(|| Ok(zero()), |sum, features, labels| add(features, labels, sum))?;
+        Ok(totals.into_iter().fold(zero(), |mut left, right| {
+            left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+            left
+        }))
     }
 
     /// Probabilities less the label, out of `one`; `false` for a row without a label that counts.
-    fn take_label_off(&self, row: usize, slopes: &mut [i64], one: i64) -> bool {
-        let Some(class) = self.class(row) else { return false };
+    fn take_label_off(&self, label: CodedLabel, slopes: &mut [i64], one: i64) -> bool {
+        let Some(class) = self.class(label) else { return false };
         let outputs = self.outputs();
         for (output, slope) in slopes.iter_mut().enumerate() {
             // Of two classes the only output is the second's.
@@ -180,13 +189,13 @@ impl Problem<'_> {
         weights: &mut Vec<i128>,
         curvature: &mut Curvature,
         precision: Precision,
-    ) -> Result<bool, OutOfMemory> {
+    ) -> Result<bool, EngineError> {
         // Fast slopes are good to some 2^-30 a row.
         let floor = match precision {
-            Precision::Fast => self.row_count() as f64 * 2f64.powi(-28) + to_gradient(self.tolerance as i128),
+            Precision::Fast => self.rows.count() as f64 * 2f64.powi(-28) + to_gradient(self.tolerance as i128),
             Precision::Exact => 0.0,
         };
-        let mut exact = self.gradient(weights, precision);
+        let mut exact = self.gradient(weights, precision)?;
         let mut gradient: Vec<f64> = exact.iter().map(|one| to_gradient(*one)).collect();
         let mut memory: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
         for step in 0..STEPS {
@@ -209,7 +218,7 @@ impl Problem<'_> {
             let (next, next_exact, next_gradient) = loop {
                 let next: Vec<i128> =
                     weights.iter().zip(&direction).map(|(weight, step)| weight + from_float(length * step)).collect();
-                let next_exact = self.gradient(&next, precision);
+                let next_exact = self.gradient(&next, precision)?;
                 let next_gradient: Vec<f64> = next_exact.iter().map(|one| to_gradient(*one)).collect();
                 let slope_after = dot(&next_gradient, &direction);
                 if slope_after.abs() <= 0.9 * slope_before.abs() || length < 1e-6 {
@@ -232,26 +241,18 @@ impl Problem<'_> {
     }
 
     /// Gradient descent with exact gradients until the certificate holds: see the module's text for why it ends.
-    fn crawl(&self, weights: &mut [i128]) {
-        let steepest = self.row_count() as f64 / 2.0 + self.minimum.ridge();
+    fn crawl(&self, weights: &mut [i128]) -> Result<(), EngineError> {
+        let steepest = self.rows.count() as f64 / 2.0 + self.minimum.ridge();
         loop {
-            let gradient = self.gradient(weights, Precision::Exact);
+            let gradient = self.gradient(weights, Precision::Exact)?;
             if self.is_minimum(&gradient) {
-                return;
+                return Ok(());
             }
             for (weight, gradient) in weights.iter_mut().zip(gradient) {
                 *weight -= from_float(to_gradient(gradient) / steepest);
             }
         }
     }
-}
-
-/// Ranges of at most so many rows, for all threads.
-fn blocks(rows: usize, block_rows: usize) -> impl ParallelIterator<Item = Range<usize>> {
-    let block_rows = block_rows.max(1);
-    (0..rows.div_ceil(block_rows))
-        .into_par_iter()
-        .map(move |block| block * block_rows..((block + 1) * block_rows).min(rows))
 }
 
 /// Probabilities of a row whose weights have no unit and whose coordinates are those of the lattice: of class 1, or of each class.
@@ -291,8 +292,43 @@ fn to_gradient(integer: i128) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::out_of_memory::OutOfMemory;
+
+    /// Rows as they are, so many at once.
+    struct Rows<'a> {
+        features: &'a [i16],
+        columns: usize,
+        labels: &'a [CodedLabel],
+        at_once: usize,
+    }
+
+    impl WholeRows for Rows<'_> {
+        fn count(&self) -> u64 {
+            self.labels.len() as u64
+        }
+
+        fn at_once_max(&self) -> usize {
+            self.at_once
+        }
+
+        fn fold<T: Send>(
+            &self,
+            start: impl Fn() -> Result<T, OutOfMemory> + Sync,
+            add: impl Fn(&mut T, &[i16], &[CodedLabel]) + Sync,
+        ) -> Result<Vec<T>, EngineError> {
+            let blocks = self.features.chunks(self.at_once * self.columns).zip(self.labels.chunks(self.at_once));
+            // Every block has a total of its own.
+            let totals = blocks.map(|(features, labels)| {
+                let mut total = start().expect("small");
+                add(&mut total, features, labels);
+                total
+            });
+            Ok(totals.collect())
+        }
+    }
 
     /// Tables of the golden file: rows, labels, ridge, centre and linear term.
+    #[derive(Clone)]
     struct Case {
         features: Vec<i16>,
         labels: Vec<i16>,
@@ -335,14 +371,17 @@ mod tests {
         golden["minimisers"].as_array().expect("a list").iter().map(case).collect()
     }
 
-    fn problem<'a>(case: &'a Case, labels: &'a [CodedLabel], block_rows: usize) -> Problem<'a> {
+    fn rows<'a>(case: &'a Case, labels: &'a [CodedLabel], at_once: usize) -> Rows<'a> {
+        Rows { features: &case.features, columns: 3, labels, at_once }
+    }
+
+    fn problem<'a>(case: &'a Case, rows: &'a Rows<'a>) -> Problem<'a, Rows<'a>> {
         Problem {
-            rows: Rows { features: &case.features, columns: 3, labels },
+            rows,
             minimum: case.minimum,
             centre: &case.centre,
             perturbation: &case.perturbation,
             tolerance: case.minimum.tolerance(1000),
-            block_rows,
         }
     }
 
@@ -359,7 +398,7 @@ mod tests {
         let cases = cases();
         assert_eq!(cases.len(), 2);
         for case in &cases {
-            let found = minimise(&problem(case, &case.labels, 5)).expect("fits");
+            let found = problem(case, &rows(case, &case.labels, 5)).solve().expect("fits");
             assert_close(&found, &case.theta);
         }
     }
@@ -367,10 +406,11 @@ mod tests {
     #[test]
     fn gradient_descent_alone_gets_there() {
         for case in &cases() {
-            let problem = problem(case, &case.labels, 4);
+            let rows = rows(case, &case.labels, 4);
+            let problem = problem(case, &rows);
             let mut weights = case.centre.clone();
-            problem.crawl(&mut weights);
-            assert!(problem.is_minimum(&problem.gradient(&weights, Precision::Exact)));
+            problem.crawl(&mut weights).expect("in memory");
+            assert!(problem.is_minimum(&problem.gradient(&weights, Precision::Exact).expect("in memory")));
             let answer: Vec<i128> = weights.iter().map(|weight| weight >> 21).collect();
             assert_close(&answer, &case.theta);
         }
@@ -382,20 +422,18 @@ mod tests {
             // A skipped row is as good as none; as one of the first class it is as good as that.
             let mut unusable = case.labels.clone();
             unusable[3] = i16::MIN;
-            let skipped = minimise(&problem(case, &unusable, 100)).expect("fits");
-            let mut without =
-                Case { features: case.features.clone(), labels: case.labels.clone(), ..cases().remove(0) };
+            let minimum_of =
+                |case: &Case, labels: &[CodedLabel]| problem(case, &rows(case, labels, 100)).solve().expect("fits");
+            let skipped = minimum_of(case, &unusable);
+            let mut without = case.clone();
             without.features.drain(9..12);
             without.labels.remove(3);
-            let without = Problem {
-                rows: Rows { features: &without.features, columns: 3, labels: &without.labels },
-                ..problem(case, &[], 100)
-            };
-            assert_eq!(skipped, minimise(&without).expect("fits"));
-            let first = Minimum { unusable: UnusableLabel::FirstClass, ..case.minimum };
-            let as_first = minimise(&Problem { minimum: first, ..problem(case, &unusable, 100) }).expect("fits");
+            assert_eq!(skipped, minimum_of(&without, &without.labels));
+            let mut first = case.clone();
+            first.minimum.unusable = UnusableLabel::FirstClass;
+            let as_first = minimum_of(&first, &unusable);
             unusable[3] = 0;
-            assert_eq!(as_first, minimise(&problem(case, &unusable, 100)).expect("fits"));
+            assert_eq!(as_first, minimum_of(case, &unusable));
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   codes file ─▶ encode (once an encoding) ─▶ lattice in memory, the rest in a file ─▶ decrypt, add up ─▶ exact, opaque sum
+//!                                                                                     └▶ a minimum, pass after pass
 //!   codes file ─▶ class counts and marginals
 //! ```
 //! As much of the lattice as the ceiling leaves room for stays in memory. All room is taken when the engine is made, before anything is
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::encoding::Encoding;
 use reticent_core::engine::{Engine, EngineError};
+use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
@@ -20,12 +22,14 @@ use thiserror::Error;
 
 use crate::external_sort::SortShape;
 use crate::memory_ceiling::MemoryCeiling;
+use crate::minimiser::{self, minimise};
 use crate::running_sum::RunningSum;
 use crate::scratch_blocks::{BlockRoom, BlockShape, READ_AHEAD, ScratchBlocks};
 use crate::scratch_file::ScratchError;
 use crate::spilled_lattice::{LatticeRows, row_bytes, row_bytes_max};
 use crate::spilled_table::{SpilledTable, default_block_rows};
 use crate::surplus_rows;
+use crate::whole_rows::RowsOnDisk;
 
 /// A coded table on the disk with its latest lattice. Sums are those of [`crate::memory_engine::MemoryEngine`], integer for
 /// integer.
@@ -46,12 +50,9 @@ enum Lattice {
 /// A fit that cannot be done in bounded memory. Depends on schema, plan and machine alone.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum CannotSpill {
-    /// A minimum is searched in many passes over rows in memory.
-    #[error(
-        "--memory does not go with a method that searches for a minimum among rows in memory; choose noisy-gd, or leave \
-         --memory out"
-    )]
-    Minimum,
+    /// Votes of parties are read whole.
+    #[error("--memory does not go with the votes of parties, which are read into memory; leave --memory out")]
+    Votes,
     /// Features that are public to the fitter are handed to it whole.
     #[error(
         "--memory does not go with walr, to which the features of all rows are public: it holds them in memory; choose \
@@ -106,12 +107,15 @@ pub fn check<'a>(
         PrivacyUnit::Row => 0,
         PrivacyUnit::Column { .. } => surplus_rows::memory_bytes(SortShape::USUAL) as u64,
     };
-    let mut coordinates = 0;
+    let threads = rayon::current_num_threads();
+    let (mut coordinates, mut search) = (0, 0);
     for shape in asked {
         answered_from(shape.map())?;
         coordinates = coordinates.max(u64::from(shape.coordinates()));
+        if let Map::Minimum(minimum) = shape.map() {
+            search = search.max(minimiser::bytes_max(minimum, threads as u64));
+        }
     }
-    let threads = rayon::current_num_threads();
     let coding = reticent_core::coding::Coding::of(schema);
     let lattice = row_bytes_max(&coding) * default_block_rows(&coding);
     // A block as it is read and as it is worked on, and the blocks that wait. A row of codes is never longer than its lattice row.
@@ -120,7 +124,8 @@ pub fn check<'a>(
     // Only text has listed columns.
     let listed = coding.listed().map_or(0, |listed| listed.features().len());
     let columns = (schema.features().len() - listed) as u64 * COLUMN_BYTES;
-    let needed = MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums + units).expect("the base is above zero");
+    let needed =
+        MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums + search + units).expect("the base is above zero");
     ceiling.bytes().checked_sub(needed.bytes()).ok_or(CannotSpill::TooLittle { ceiling, needed, threads })
 }
 
@@ -145,8 +150,9 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
         | Map::ResidualSteps { .. }
         | Map::LogLoss { .. }
         | Map::ScoreHistogram { .. }
-        | Map::SquaredError => Ok(Answer::Lattice),
-        Map::Minimum(_) | Map::PartyMinimum { .. } | Map::PartyVectors { .. } => Err(CannotSpill::Minimum),
+        | Map::SquaredError
+        | Map::Minimum(_) => Ok(Answer::Lattice),
+        Map::PartyMinimum { .. } | Map::PartyVectors { .. } => Err(CannotSpill::Votes),
         Map::MatrixProduct { .. } | Map::LabelBins | Map::LabelSquares => Err(CannotSpill::PublicFeatures),
     }
 }
@@ -176,7 +182,24 @@ impl SpilledEngine {
     }
 
     fn sum_lattice(&self, query: &SumQuery, encoding: &Arc<Encoding>) -> Result<PartialSum, EngineError> {
-        let lost = |error: ScratchError| EngineError(Box::new(error));
+        self.with_lattice(encoding, |blocks| {
+            let buffers = || (RunningSum::zero(query), LatticeRows::default());
+            let sums = blocks.fold(buffers, |(sum, rows), _, bytes| {
+                rows.fetch(encoding, bytes);
+                sum.add(&rows.block(encoding), None);
+                Ok(())
+            });
+            let sums = sums.map_err(|error| EngineError(Box::new(error)))?;
+            Ok(joined(query, sums.into_iter().map(|(sum, _)| sum)))
+        })
+    }
+
+    /// What `ask` makes of the rows under an encoding; they are written anew where they lie under another.
+    fn with_lattice<A>(
+        &self,
+        encoding: &Arc<Encoding>,
+        ask: impl FnOnce(&ScratchBlocks) -> Result<A, EngineError>,
+    ) -> Result<A, EngineError> {
         // A panic while the lock was held left the lattice lost, or whole.
         let mut lattice = self.lattice.lock().unwrap_or_else(PoisonError::into_inner);
         let is_current = match &*lattice {
@@ -189,17 +212,11 @@ impl SpilledEngine {
                 Lattice::Rows(_, blocks) => blocks.into_room(),
                 Lattice::Lost => return Err(EngineError(Box::new(LostScratch))),
             };
-            let blocks = self.encode(encoding, room).map_err(lost)?;
+            let blocks = self.encode(encoding, room).map_err(|error| EngineError(Box::new(error)))?;
             *lattice = Lattice::Rows(encoding.clone(), blocks);
         }
         let Lattice::Rows(_, blocks) = &*lattice else { unreachable!("was written just now") };
-        let buffers = || (RunningSum::zero(query), LatticeRows::default());
-        let sums = blocks.fold(buffers, |(sum, rows), _, bytes| {
-            rows.fetch(encoding, bytes);
-            sum.add(&rows.block(encoding), None);
-            Ok(())
-        });
-        Ok(joined(query, sums.map_err(lost)?.into_iter().map(|(sum, _)| sum)))
+        ask(blocks)
     }
 
     /// Writes the lattice of an encoding into a room, under a new key.
@@ -235,6 +252,14 @@ impl Engine for SpilledEngine {
             Ok(Answer::Lattice) => self.sum_lattice(query, encoding),
             Err(_) => Err(EngineError(Box::new(NotStreamed))),
         }
+    }
+
+    fn exact_minimum(&self, query: &MinimumQuery, perturbation: &[i128]) -> Result<PartialSum, EngineError> {
+        let encoding = query.encoding();
+        assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");
+        let answer =
+            self.with_lattice(encoding, |blocks| minimise(&RowsOnDisk { blocks, encoding }, query, perturbation))?;
+        Ok(PartialSum::of_minimum(query, answer))
     }
 
     fn row_number(&self) -> Option<u64> {

@@ -44,7 +44,7 @@ fn help_is_an_overview() {
 
     Exit codes:
       0 done   2 usage: flags, schema or model file   3 data file   4 refused by the ledger   5
-      input/output   70 a defect   130 interrupted
+      input/output   70 a defect   130, 143 interrupted
     ");
 }
 

@@ -1,11 +1,14 @@
 //! The curvature of an objective, by which the steps toward its minimum are turned.
 
 use rayon::prelude::*;
-use reticent_core::minimum::ROW_BITS;
+use reticent_core::contribution::CodedLabel;
+use reticent_core::engine::EngineError;
+use reticent_core::minimum::{Minimum, ROW_BITS};
 
-use super::{Problem, blocks, dot, probabilities, to_float};
+use super::{Problem, dot, probabilities, to_float};
 use crate::kernel::{Instructions, add_products, float_dot};
 use crate::out_of_memory::{OutOfMemory, zeros};
+use crate::whole_rows::WholeRows;
 
 /// Cholesky factors of `sum_i w_i u_i u_i^T + lambda` for every output, `w_i = p (1 - p)`.
 pub(super) struct Curvature {
@@ -15,46 +18,34 @@ pub(super) struct Curvature {
 }
 
 impl Curvature {
-    pub(super) fn new(problem: &Problem<'_>) -> Result<Self, OutOfMemory> {
-        let columns = problem.rows.columns;
+    pub(super) fn new(minimum: &Minimum) -> Result<Self, OutOfMemory> {
+        let columns = minimum.columns as usize;
         let square = columns.checked_mul(columns).ok_or(OutOfMemory)?;
-        let factors = (0..problem.outputs()).map(|_| zeros(square)).collect::<Result<_, _>>()?;
+        let factors = (0..minimum.outputs()).map(|_| zeros(square)).collect::<Result<_, _>>()?;
         Ok(Self { columns, computed: false, factors })
     }
 
     /// A row counts by `trunc(sqrt(w_i) u_i)`: no answer depends on the curvature, only how soon it is found.
-    pub(super) fn refresh(&mut self, problem: &Problem<'_>, weights: &[i128]) -> Result<(), OutOfMemory> {
+    pub(super) fn refresh(
+        &mut self,
+        problem: &Problem<'_, impl WholeRows>,
+        weights: &[i128],
+    ) -> Result<(), EngineError> {
         let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
-        let (columns, rows) = (self.columns, problem.row_count());
-        let triangle = columns * (columns + 1) / 2;
-        let roots = roots_of_weights(problem, &weights)?;
+        let columns = self.columns;
+        let sums = problem.rows.fold(
+            || WeightedProducts::zero(columns, problem.outputs(), problem.rows.at_once_max()),
+            |sums, features, labels| sums.add(problem, &weights, features, labels),
+        )?;
+        let unit = 2f64.powi(-2 * ROW_BITS as i32);
         for (output, factor) in self.factors.iter_mut().enumerate() {
-            let zero = || zeros::<i64>(triangle + columns + 1);
-            let sums = blocks(rows, CURVATURE_ROWS)
-                .fold(zero, |sums, rows| {
-                    let (mut sums, mut scaled, labels) = (sums?, zeros(rows.len() * columns)?, zeros(rows.len())?);
-                    let features =
-                        problem.rows.features[rows.start * columns..rows.end * columns].chunks_exact(columns);
-                    for ((scaled, row), place) in scaled.chunks_exact_mut(columns).zip(features).zip(rows.clone()) {
-                        let root = roots[place * problem.outputs() + output];
-                        for (scaled, one) in scaled.iter_mut().zip(row) {
-                            *scaled = (root * f32::from(*one)) as i16;
-                        }
-                    }
-                    add_products(Instructions::best(), columns, &scaled, &labels, &mut sums);
-                    Ok(sums)
-                })
-                .reduce(zero, |left, right| {
-                    let mut left = left?;
-                    left.iter_mut().zip(right?).for_each(|(left, right)| *left += right);
-                    Ok(left)
-                })?;
-            let unit = 2f64.powi(-2 * ROW_BITS as i32);
-            let mut products = sums.iter();
+            let mut place = 0;
             for row in 0..columns {
-                for (column, product) in (row..columns).zip(&mut products) {
+                for column in row..columns {
+                    let product: i64 = sums.iter().map(|sums| sums.products[output][place]).sum();
                     let ridge = if column == row { problem.minimum.ridge() } else { 0.0 };
-                    factor[column * columns + row] = *product as f64 * unit + ridge;
+                    factor[column * columns + row] = product as f64 * unit + ridge;
+                    place += 1;
                 }
             }
         }
@@ -83,24 +74,64 @@ impl Curvature {
     }
 }
 
-/// `sqrt(p (1 - p))` of every row and output, 0 of a row that does not count.
-fn roots_of_weights(problem: &Problem<'_>, weights: &[f64]) -> Result<Vec<f32>, OutOfMemory> {
-    let (outputs, columns) = (problem.outputs(), problem.rows.columns);
-    let mut roots = zeros::<f32>(problem.row_count() * outputs)?;
-    let rows = roots.par_chunks_mut(outputs).zip(problem.rows.features.par_chunks(columns)).enumerate();
-    rows.filter(|(row, _)| problem.class(*row).is_some()).for_each_init(
-        || vec![0.0; outputs],
-        |dots, (_, (roots, row))| {
+/// Sums of `w_i u_i u_i^T` of a thread, and room for the rows that are added: all of it as large for every table.
+struct WeightedProducts {
+    /// Of each output the packed triangle, and the places of a label that is 0.
+    products: Vec<Vec<i64>>,
+    /// `sqrt(p (1 - p))` of every row, output after output; 0 of a row that does not count.
+    roots: Vec<f32>,
+    scaled: Vec<i16>,
+    labels: Vec<CodedLabel>,
+}
+
+impl WeightedProducts {
+    fn zero(columns: usize, outputs: usize, rows_max: usize) -> Result<Self, OutOfMemory> {
+        let triangle = columns * (columns + 1) / 2;
+        Ok(Self {
+            products: (0..outputs).map(|_| zeros(triangle + columns + 1)).collect::<Result<_, _>>()?,
+            roots: zeros(rows_max * outputs)?,
+            scaled: zeros(rows_max * columns)?,
+            labels: zeros(rows_max)?,
+        })
+    }
+
+    fn add(&mut self, problem: &Problem<'_, impl WholeRows>, weights: &[f64], features: &[i16], labels: &[CodedLabel]) {
+        let (columns, rows) = (problem.columns(), labels.len());
+        self.find_roots(problem, weights, features, labels);
+        let Self { products, roots, scaled, labels } = self;
+        for (products, roots) in products.iter_mut().zip(roots.chunks_exact(rows)) {
+            let scaled = &mut scaled[..features.len()];
+            let of_rows = scaled.chunks_exact_mut(columns).zip(features.chunks_exact(columns));
+            for ((scaled, row), root) in of_rows.zip(roots) {
+                for (scaled, one) in scaled.iter_mut().zip(row) {
+                    *scaled = (root * f32::from(*one)) as i16;
+                }
+            }
+            add_products(Instructions::best(), columns, scaled, &labels[..rows], products);
+        }
+    }
+
+    fn find_roots(
+        &mut self,
+        problem: &Problem<'_, impl WholeRows>,
+        weights: &[f64],
+        features: &[i16],
+        labels: &[CodedLabel],
+    ) {
+        let (columns, rows) = (problem.columns(), labels.len());
+        let mut dots = vec![0.0; problem.outputs()];
+        for (place, (row, label)) in features.chunks_exact(columns).zip(labels).enumerate() {
             for (dot, weights) in dots.iter_mut().zip(weights.chunks_exact(columns)) {
                 *dot = float_dot(weights, row);
             }
-            probabilities(dots);
-            for (root, p) in roots.iter_mut().zip(dots) {
-                *root = (*p * (1.0 - *p)).max(CURVATURE_MIN).sqrt() as f32;
+            probabilities(&mut dots);
+            let counts = problem.class(*label).is_some();
+            for (roots, p) in self.roots.chunks_exact_mut(rows).zip(&dots) {
+                let root = (*p * (1.0 - *p)).max(CURVATURE_MIN).sqrt() as f32;
+                roots[place] = if counts { root } else { 0.0 };
             }
-        },
-    );
-    Ok(roots)
+        }
+    }
 }
 
 /// Lower Cholesky factor in place; a pivot that rounding made too small is raised, which costs speed, not correctness.
@@ -135,5 +166,3 @@ fn solve(factor: &[f64], right: &mut [f64]) {
 
 /// Smallest weight of a row in a curvature: one far from the boundary still counts a little.
 const CURVATURE_MIN: f64 = 1.0 / 2048.0;
-/// Rows that one task adds up.
-const CURVATURE_ROWS: usize = 4096;

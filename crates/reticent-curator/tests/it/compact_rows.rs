@@ -174,6 +174,8 @@ proptest! {
         list_is_centred: bool,
         is_coarse: bool,
         l2 in 1..640u32,
+        block_rows in prop_oneof![Just(1usize), 1..200usize],
+        kept_bytes in prop_oneof![Just(0u64), 0..4000u64],
     ) {
         let schema = schema(has_list);
         let encoding = encoding(&schema, shift, wide, list_is_centred, NormRule::Clip(bound)).coarse(is_coarse);
@@ -193,6 +195,14 @@ proptest! {
         // Truncation to steps of 2^-36, times rows and ridge, and what floating point loses.
         let gradient = gradient_at(&answer, &schema, &rows, &query, l2);
         prop_assert!(gradient < 1e-7, "{gradient}");
+        // Neither blocks nor where they lie show in it.
+        let others: [Box<dyn Engine>; 2] = [
+            Box::new(MemoryEngine::with_block_rows(table(&schema, &rows), block_rows)),
+            Box::new(spilled(&schema, &rows, &place(), block_rows, kept_bytes)),
+        ];
+        for engine in others {
+            prop_assert!(answer == reveal(engine.exact_minimum(&query, &[0; COLUMNS]).expect("is read")));
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
 use reticent_testkit::reveal;
 
+use crate::spilled_engine::{place, spilled};
+
 const COLUMNS: u32 = 1 + 2 + 4;
 const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
 const ROWS_MAX: u64 = 1000;
@@ -98,7 +100,7 @@ proptest! {
         }
     }
 
-    /// Neither order nor blocks, and so threads, show in an answer.
+    /// Neither order nor blocks, and so threads, nor where rows lie show in an answer.
     #[test]
     fn answers_depend_on_rows_alone(rows in generate::rows(2, 1, 1..40), l2 in 0.01..20.0f64, seed in any::<u32>()) {
         let query = query(minimum(l2, 1 << 30, UnusableLabel::Skip), &schema());
@@ -108,6 +110,8 @@ proptest! {
         turned.reverse();
         prop_assert_eq!(&whole, &answer(&turned, &query, &term, 3));
         prop_assert_eq!(&whole, &answer(&rows, &query, &term, 1));
+        let on_disk = spilled(&schema(), &rows, &place(), 3, 0);
+        prop_assert_eq!(&whole, &reveal(on_disk.exact_minimum(&query, &term).expect("is read")));
     }
 }
 

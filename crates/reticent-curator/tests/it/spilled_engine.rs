@@ -211,14 +211,8 @@ fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
     let schema = generate::schema(1, 0, PRIVACY);
     let shape = |map| QueryShape::new(map, PrivacyUnit::Row, 100).expect("small");
     assert_eq!(check(ceiling("1GiB"), &schema, &all_maps().map(shape).collect::<Vec<_>>()).map(|_| ()), Ok(()));
-    let minimum = shape(Map::Minimum(Minimum {
-        classes: 2,
-        columns: 2,
-        l2: 1 << 20,
-        perturbation: 0,
-        unusable: UnusableLabel::Skip,
-    }));
-    assert_eq!(check(ceiling("1GiB"), &schema, [&minimum]), Err(CannotSpill::Minimum));
+    let votes = shape(Map::PartyVectors { columns: 2, outputs: 1, penalty: 1, norm: 1 });
+    assert_eq!(check(ceiling("1GiB"), &schema, [&votes]), Err(CannotSpill::Votes));
     let product = shape(Map::MatrixProduct {
         columns: 1,
         outputs: 1,
@@ -314,6 +308,20 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
         let sums = u64::from(gram.coordinates()) * (64 * threads as u64 + 128);
         let expected = (96 << 20) + (300 << 20) + (2 * threads as u64 + 4) * 2 * block + sums;
         assert_eq!(needed.bytes(), expected, "{threads} threads");
+    }
+    // A search for a minimum: a triangle of products a class in each thread, and their factors.
+    let minimum = |classes, columns| {
+        let minimum = Minimum { classes, columns, l2: 1 << 20, perturbation: 0, unusable: UnusableLabel::Skip };
+        QueryShape::new(Map::Minimum(minimum), PrivacyUnit::Row, 100).expect("in range")
+    };
+    for (classes, outputs) in [(2, 1), (10, 10)] {
+        let least = outputs * 1001 * 1001 * (8 + 4);
+        let Err(CannotSpill::TooLittle { needed, .. }) =
+            check(ceiling("1MiB"), &generate::schema(1, 0, PRIVACY), [&minimum(classes, 1001)])
+        else {
+            panic!("no program runs in a mebibyte");
+        };
+        assert!(needed.bytes() > needed_of_one.bytes() + least, "{needed}");
     }
     // Units of several rows take the same whatever their cap: two sorts, each with its blocks and two more.
     let grouped = generate::schema(1, 0, GROUPED);
