@@ -1,6 +1,7 @@
 //! Centre and scale of columns by the schema's bounds.
 
 use reticent_core::coding::{Coding, Column, SlotKind};
+use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
 use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::schema::Schema;
 
@@ -10,7 +11,9 @@ use crate::plan::PlanError;
 ///
 /// ```text
 ///   number 2 (u - 1/2), in [-1, 1]      category 1 - 1/K or -1/K      listed number u      intercept 1, or 0 without one
+///                                       of 64 or more: 1 or 0
 /// ```
+/// A wide block is not centred, so that a row is kept by the one column of it that is not 0: its length changes by less than one part in 128.
 /// Rows longer than the schema's `row_norm` are shortened to it; without one the bound is the longest row that the bounds
 /// allow.
 #[must_use]
@@ -24,7 +27,9 @@ pub fn from_bounds(schema: &Schema, intercept: bool) -> (Encoding, f64) {
                 scale.push(2.0);
             }
             SlotKind::Categories(categories) => {
-                centre.extend(std::iter::repeat_n(1.0 / categories as f64, categories));
+                let is_centred = categories < WIDE_BLOCK_CATEGORIES;
+                let at = if is_centred { 1.0 / categories as f64 } else { 0.0 };
+                centre.extend(std::iter::repeat_n(at, categories));
                 scale.extend(std::iter::repeat_n(1.0, categories));
             }
         }
