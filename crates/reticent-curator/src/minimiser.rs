@@ -18,11 +18,11 @@ use reticent_core::minimum::{
 };
 
 use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum};
-use crate::whole_rows::{WholeRows, bytes_at_once_max};
+use crate::whole_rows::WholeRows;
 
 mod curvature;
 
-use curvature::Curvature;
+use curvature::{Curvature, MEMORY};
 
 /// The objective: its rows, ridge, centre and linear term.
 struct Problem<'a, R> {
@@ -47,19 +47,17 @@ enum Precision {
 }
 
 const FAST_BITS: u32 = 30;
-/// Pairs of steps and gradient changes that are remembered.
-const MEMORY: usize = 20;
 /// Steps of each phase, before the next one is tried.
 const STEPS: usize = 400;
-/// Quasi-Newton steps between two computations of the curvature.
-const REFRESH: usize = 12;
+/// Quasi-Newton steps before which the curvature is computed; more often would forget what steps have told of it since.
+const REFRESHED: [usize; 3] = [0, 12, 24];
 /// How often the steps with exact gradients are tried before gradient descent is left to itself.
 const ROUNDS: usize = 20;
 
 /// The answer to a question for a minimum over these rows: `trunc(2^36 omega)` at a certified approximate one.
 ///
 /// # Errors
-/// [`EngineError`] when the rows cannot be read, or there is no room for the curvature.
+/// [`EngineError`] when the rows cannot be read.
 pub(crate) fn minimise(
     rows: &impl WholeRows,
     query: &MinimumQuery,
@@ -71,22 +69,18 @@ pub(crate) fn minimise(
     Problem { rows, minimum, centre, perturbation, tolerance: minimum.tolerance(most) }.solve()
 }
 
-/// What a search takes beside the blocks of rows, in so many threads: most of it are the curvatures, one of all columns for each output.
+/// What a search takes beside the blocks of rows, in so many threads.
 pub(crate) fn bytes_max(minimum: &Minimum, threads: u64) -> u64 {
     /// Of a weight: what is remembered, and as many vectors of 128 bits as the search has at once.
     const OF_WEIGHT: u64 = (MEMORY * 2 * size_of::<f64>() + 12 * size_of::<i128>()) as u64;
-    let (outputs, columns) = (u64::from(minimum.outputs()), u64::from(minimum.columns));
-    let factors = outputs * columns * columns * size_of::<f64>() as u64;
-    let sums = outputs * (columns * (columns + 1) / 2 + columns + 1) * size_of::<i64>() as u64;
-    // Rows with their zeros, the same times the roots of their weights, and those roots.
-    let rows = 2 * bytes_at_once_max(columns as usize) as u64 * (1 + outputs.div_ceil(columns));
-    factors + outputs * columns * OF_WEIGHT + threads * (sums + rows)
+    let weights = u64::from(minimum.outputs()) * u64::from(minimum.columns);
+    weights * OF_WEIGHT + curvature::bytes_max(minimum, threads)
 }
 
 impl<R: WholeRows> Problem<'_, R> {
     fn solve(&self) -> Result<Vec<i128>, EngineError> {
         let mut weights = self.centre.to_vec();
-        let mut curvature = Curvature::new(&self.minimum).map_err(|error| EngineError(Box::new(error)))?;
+        let mut curvature = Curvature::new(&self.minimum, self.steepest());
         self.descend(&mut weights, &mut curvature, Precision::Fast)?;
         let mut rounds = 0..ROUNDS;
         while rounds.next().is_some() && !self.descend(&mut weights, &mut curvature, Precision::Exact)? {}
@@ -183,6 +177,11 @@ impl<R: WholeRows> Problem<'_, R> {
         norm(&gradient.iter().map(|one| *one as f64).collect::<Vec<_>>()) <= self.tolerance as f64
     }
 
+    /// Largest curvature of the objective, at most.
+    fn steepest(&self) -> f64 {
+        self.rows.count() as f64 / 2.0 + self.minimum.ridge()
+    }
+
     /// Limited-memory quasi-Newton steps, preconditioned by the curvature of each output. Returns whether the certificate holds.
     fn descend(
         &self,
@@ -197,23 +196,23 @@ impl<R: WholeRows> Problem<'_, R> {
         };
         let mut exact = self.gradient(weights, precision)?;
         let mut gradient: Vec<f64> = exact.iter().map(|one| to_gradient(*one)).collect();
-        let mut memory: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
         for step in 0..STEPS {
             let is_certain = precision == Precision::Exact && self.is_minimum(&exact);
             if is_certain || norm(&gradient) <= floor {
                 return Ok(is_certain);
             }
             // The fast phase leaves a good curvature to the exact one.
-            if !curvature.computed || (step % REFRESH == 0 && (precision == Precision::Fast || step > 0)) {
-                curvature.refresh(self, weights)?;
-                memory.clear();
+            let is_refreshed = precision == Precision::Fast && REFRESHED.contains(&step);
+            if is_refreshed || !curvature.is_known() {
+                curvature.refresh(self, weights);
             }
-            let direction = curvature.direction(&gradient, &memory);
+            let direction = curvature.direction(&gradient);
             let slope_before = dot(&gradient, &direction);
             if slope_before.is_nan() || slope_before >= 0.0 {
+                curvature.forget();
                 return Ok(false);
             }
-            // A convex objective has surely fallen where its slope along the line is still negative or has become small.
+            // A convex objective has surely fallen where its slope along the line is still negative or not much above 0.
             let mut length = 1.0;
             let (next, next_exact, next_gradient) = loop {
                 let next: Vec<i128> =
@@ -221,7 +220,7 @@ impl<R: WholeRows> Problem<'_, R> {
                 let next_exact = self.gradient(&next, precision)?;
                 let next_gradient: Vec<f64> = next_exact.iter().map(|one| to_gradient(*one)).collect();
                 let slope_after = dot(&next_gradient, &direction);
-                if slope_after.abs() <= 0.9 * slope_before.abs() || length < 1e-6 {
+                if slope_after <= 0.9 * slope_before.abs() || length < 1e-6 {
                     break (next, next_exact, next_gradient);
                 }
                 // Where the slope is zero by the secant, but never a jump to nothing.
@@ -229,12 +228,7 @@ impl<R: WholeRows> Problem<'_, R> {
             };
             let moved: Vec<f64> = direction.iter().map(|step| length * step).collect();
             let turned: Vec<f64> = next_gradient.iter().zip(&gradient).map(|(after, before)| after - before).collect();
-            if dot(&moved, &turned) > 0.0 {
-                memory.push((moved, turned));
-                if memory.len() > MEMORY {
-                    memory.remove(0);
-                }
-            }
+            curvature.remember(moved, turned);
             (*weights, exact, gradient) = (next, next_exact, next_gradient);
         }
         Ok(false)
@@ -242,7 +236,7 @@ impl<R: WholeRows> Problem<'_, R> {
 
     /// Gradient descent with exact gradients until the certificate holds: see the module's text for why it ends.
     fn crawl(&self, weights: &mut [i128]) -> Result<(), EngineError> {
-        let steepest = self.rows.count() as f64 / 2.0 + self.minimum.ridge();
+        let steepest = self.steepest();
         loop {
             let gradient = self.gradient(weights, Precision::Exact)?;
             if self.is_minimum(&gradient) {

@@ -8,70 +8,170 @@ use reticent_core::minimum::{Minimum, ROW_BITS};
 use super::{Problem, dot, probabilities, to_float};
 use crate::kernel::{Instructions, add_products, float_dot};
 use crate::out_of_memory::{OutOfMemory, zeros};
-use crate::whole_rows::WholeRows;
+use crate::whole_rows::{WholeRows, bytes_at_once_max};
 
-/// Cholesky factors of `sum_i w_i u_i u_i^T + lambda` for every output, `w_i = p (1 - p)`.
+/// Pairs of steps and gradient changes that are remembered.
+pub(super) const MEMORY: usize = 40;
+/// Columns, and squares of them over all outputs, up to which products of columns are worth their time and memory.
+const COLUMNS_MAX: u64 = 1 << 11;
+const PRODUCTS_MAX: u64 = 1 << 26;
+/// Smallest weight of a row in a curvature: one far from the boundary still counts a little.
+const CURVATURE_MIN: f64 = 1.0 / 2048.0;
+
+/// What is known of the curvature. No answer depends on it, only how soon it is found: so where there is no room for the products of all
+/// columns, or they would take longer than they save, steps and gradients alone tell of it.
 pub(super) struct Curvature {
     columns: usize,
-    pub(super) computed: bool,
+    /// Cholesky factors of `sum_i w_i u_i u_i^T + lambda` for every output, `w_i = p (1 - p)`; none where there is no room.
     factors: Vec<Vec<f64>>,
+    /// Whether the factors are of rows.
+    is_factorised: bool,
+    /// What stands for them before a step has told of anything: the largest there can be.
+    steepest: f64,
+    /// The least.
+    ridge: f64,
+    /// Steps, and how the gradient changed along them.
+    memory: Vec<(Vec<f64>, Vec<f64>)>,
+}
+
+/// Bytes of the factors, and in each thread of the products and of the rows that are multiplied by the roots of their weights.
+pub(super) fn bytes_max(minimum: &Minimum, threads: u64) -> u64 {
+    if !has_products(minimum) {
+        return 0;
+    }
+    let (outputs, columns) = (u64::from(minimum.outputs()), u64::from(minimum.columns));
+    let factors = outputs * columns * columns * size_of::<f64>() as u64;
+    let sums = outputs * (columns * (columns + 1) / 2 + columns + 1) * size_of::<i64>() as u64;
+    // Rows with their zeros, the same times the roots, and the roots.
+    let rows = 2 * bytes_at_once_max(columns as usize) as u64 * (1 + outputs.div_ceil(columns));
+    factors + threads * (sums + rows)
+}
+
+fn has_products(minimum: &Minimum) -> bool {
+    let (outputs, columns) = (u64::from(minimum.outputs()), u64::from(minimum.columns));
+    columns <= COLUMNS_MAX && outputs * columns * columns <= PRODUCTS_MAX
 }
 
 impl Curvature {
-    pub(super) fn new(minimum: &Minimum) -> Result<Self, OutOfMemory> {
+    pub(super) fn new(minimum: &Minimum, steepest: f64) -> Self {
         let columns = minimum.columns as usize;
-        let square = columns.checked_mul(columns).ok_or(OutOfMemory)?;
-        let factors = (0..minimum.outputs()).map(|_| zeros(square)).collect::<Result<_, _>>()?;
-        Ok(Self { columns, computed: false, factors })
+        let factors = if has_products(minimum) { 0..minimum.outputs() } else { 0..0 };
+        let factors = factors.map(|_| zeros(columns * columns)).collect::<Result<_, _>>().unwrap_or_default();
+        Self { columns, factors, is_factorised: false, steepest, ridge: minimum.ridge(), memory: Vec::new() }
     }
 
-    /// A row counts by `trunc(sqrt(w_i) u_i)`: no answer depends on the curvature, only how soon it is found.
-    pub(super) fn refresh(
-        &mut self,
+    /// Whether [`Self::direction`] can be asked.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_factorised || self.factors.is_empty()
+    }
+
+    /// A row counts by `trunc(sqrt(w_i) u_i)`.
+    pub(super) fn refresh(&mut self, problem: &Problem<'_, impl WholeRows>, weights: &[i128]) {
+        if self.factors.is_empty() {
+            return;
+        }
+        self.forget();
+        // Rows that cannot be read are found out by the next gradient.
+        match self.weighted_products(problem, weights) {
+            Ok(sums) => self.factorise(&sums, problem.minimum.ridge()),
+            Err(_) => self.factors.clear(),
+        }
+    }
+
+    fn weighted_products(
+        &self,
         problem: &Problem<'_, impl WholeRows>,
         weights: &[i128],
-    ) -> Result<(), EngineError> {
+    ) -> Result<Vec<WeightedProducts>, EngineError> {
         let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
-        let columns = self.columns;
-        let sums = problem.rows.fold(
-            || WeightedProducts::zero(columns, problem.outputs(), problem.rows.at_once_max()),
+        problem.rows.fold(
+            || WeightedProducts::zero(self.columns, problem.outputs(), problem.rows.at_once_max()),
             |sums, features, labels| sums.add(problem, &weights, features, labels),
-        )?;
+        )
+    }
+
+    fn factorise(&mut self, sums: &[WeightedProducts], ridge: f64) {
+        let columns = self.columns;
         let unit = 2f64.powi(-2 * ROW_BITS as i32);
-        for (output, factor) in self.factors.iter_mut().enumerate() {
+        self.factors.par_iter_mut().enumerate().for_each(|(output, factor)| {
             let mut place = 0;
             for row in 0..columns {
                 for column in row..columns {
                     let product: i64 = sums.iter().map(|sums| sums.products[output][place]).sum();
-                    let ridge = if column == row { problem.minimum.ridge() } else { 0.0 };
-                    factor[column * columns + row] = product as f64 * unit + ridge;
+                    factor[column * columns + row] = product as f64 * unit + if column == row { ridge } else { 0.0 };
                     place += 1;
                 }
             }
-        }
-        self.factors.par_iter_mut().for_each(|factor| cholesky(factor, columns));
-        self.computed = true;
-        Ok(())
+            cholesky(factor, columns);
+        });
+        self.is_factorised = true;
     }
 
-    /// `-B^-1 g` with the remembered corrections (Nocedal and Wright 2006, Algorithm 7.4).
-    pub(super) fn direction(&self, gradient: &[f64], memory: &[(Vec<f64>, Vec<f64>)]) -> Vec<f64> {
+    /// Keeps a step and how the gradient changed along it, of the last ones.
+    pub(super) fn remember(&mut self, moved: Vec<f64>, turned: Vec<f64>) {
+        if dot(&moved, &turned) > 0.0 {
+            self.memory.push((moved, turned));
+            if self.memory.len() > MEMORY {
+                self.memory.remove(0);
+            }
+        }
+    }
+
+    /// Forgets all steps.
+    pub(super) fn forget(&mut self) {
+        self.memory.clear();
+    }
+
+    /// `-B^-1 g` with the remembered corrections (Nocedal and Wright 2006, Algorithm 7.4; without factors their equation 7.20 for `B`).
+    pub(super) fn direction(&self, gradient: &[f64]) -> Vec<f64> {
         let mut direction: Vec<f64> = gradient.iter().map(|one| -one).collect();
-        let mut factors = Vec::with_capacity(memory.len());
-        for (moved, turned) in memory.iter().rev() {
+        let mut factors = Vec::with_capacity(self.memory.len());
+        for (moved, turned) in self.memory.iter().rev() {
             let factor = dot(moved, &direction) / dot(moved, turned);
             direction.iter_mut().zip(turned).for_each(|(one, turned)| *one -= factor * turned);
             factors.push(factor);
         }
-        for (part, factor) in direction.chunks_exact_mut(self.columns).zip(&self.factors) {
-            solve(factor, part);
-        }
-        for ((moved, turned), factor) in memory.iter().zip(factors.into_iter().rev()) {
+        self.precondition(&mut direction);
+        for ((moved, turned), factor) in self.memory.iter().zip(factors.into_iter().rev()) {
             let correction = factor - dot(turned, &direction) / dot(moved, turned);
             direction.iter_mut().zip(moved).for_each(|(one, moved)| *one += correction * moved);
         }
         direction
     }
+
+    /// `B^-1 v`. Along what all classes have in common the loss of more than two does not change, and the ridge is all the curvature there
+    /// is; the factors, each of one class, do not know of it.
+    fn precondition(&self, vector: &mut [f64]) {
+        let is_of_classes = vector.len() > self.columns;
+        let common = if is_of_classes { take_mean_off(vector, self.columns) } else { Vec::new() };
+        if self.factors.is_empty() {
+            let last = self.memory.last();
+            let scale = last.map_or(1.0 / self.steepest, |(moved, turned)| dot(moved, turned) / dot(turned, turned));
+            vector.iter_mut().for_each(|one| *one *= scale);
+        }
+        for (part, factor) in vector.chunks_exact_mut(self.columns).zip(&self.factors) {
+            solve(factor, part);
+        }
+        if is_of_classes {
+            take_mean_off(vector, self.columns);
+            for part in vector.chunks_exact_mut(self.columns) {
+                part.iter_mut().zip(&common).for_each(|(one, common)| *one += common / self.ridge);
+            }
+        }
+    }
+}
+
+/// Takes off every class what all have in common, and returns that.
+fn take_mean_off(vector: &mut [f64], columns: usize) -> Vec<f64> {
+    let parts = (vector.len() / columns) as f64;
+    let mut mean = vec![0.0; columns];
+    for part in vector.chunks_exact(columns) {
+        mean.iter_mut().zip(part).for_each(|(mean, one)| *mean += one / parts);
+    }
+    for part in vector.chunks_exact_mut(columns) {
+        part.iter_mut().zip(&mean).for_each(|(one, mean)| *one -= mean);
+    }
+    mean
 }
 
 /// Sums of `w_i u_i u_i^T` of a thread, and room for the rows that are added: all of it as large for every table.
@@ -163,6 +263,3 @@ fn solve(factor: &[f64], right: &mut [f64]) {
         right[..j].iter_mut().zip(row).for_each(|(one, factor)| *one -= value * factor);
     }
 }
-
-/// Smallest weight of a row in a curvature: one far from the boundary still counts a little.
-const CURVATURE_MIN: f64 = 1.0 / 2048.0;

@@ -9,9 +9,11 @@ use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
 use reticent_core::query::{Map, QueryShape};
+use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
+use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::generate::{self, GeneratedRow};
 use reticent_testkit::reveal;
 
@@ -63,6 +65,46 @@ fn a_longer_table_than_was_declared_has_a_minimum() {
         answer(&rows, &query, &[0; COLUMNS as usize], 256)
     };
     assert_eq!(of(10), of(20_000));
+}
+
+/// So many columns that no products are made of them: all but three numbers are zero, and the minimum is that of the three.
+#[test]
+fn a_minimum_over_thousands_of_columns_is_found_by_steps_and_gradients_alone() {
+    let mut sequence = FixedSequence::new(11);
+    let rows: Vec<([f64; 3], u16)> = (0..300)
+        .map(|_| {
+            let values = [0; 3].map(|_| 10.0 * sequence.next_share());
+            let score = values[0] - 1.5 * values[1] + sequence.next_normal();
+            (values, u16::from(score > -2.0) + u16::from(score > 2.0))
+        })
+        .collect();
+    let minimum_of = |numbers: usize, classes: u32| {
+        let schema = generate::schema(numbers, 0, PRIVACY);
+        let coding = Coding::of(&schema);
+        let columns = coding.columns().len();
+        let scale = (0..columns).map(|column| if column <= 3 { 1.0 } else { 0.0 }).collect();
+        let encoding = Arc::new(Encoding::new(coding, vec![0.0; columns], scale, NormRule::Clip(1.5)));
+        let minimum = Minimum { classes, columns: columns as u32, ..minimum(0.5, 1, UnusableLabel::Skip) };
+        let shape = QueryShape::new(Map::Minimum(minimum), PrivacyUnit::Row, ROWS_MAX).expect("in range");
+        let outputs = minimum.outputs() as usize;
+        let query = MinimumQuery::new(shape, encoding, &vec![0.0; outputs * columns]).expect("columns fit");
+        let term: Vec<i128> =
+            (0..outputs * columns).map(|place| ((place % columns % 4 + place / columns) as i128) << 38).collect();
+        let mut table = CodedTable::empty(&schema);
+        for (values, class) in &rows {
+            let cells = (0..numbers).map(|place| Cell::Number(values.get(place).copied().unwrap_or(5.0)));
+            table.push(&cells.collect::<Vec<_>>(), Label::Class(*class));
+        }
+        let found = reveal(MemoryEngine::new(table).exact_minimum(&query, &term).expect("in memory"));
+        found.chunks(columns).flat_map(|of_class| of_class[..4].to_vec()).collect::<Vec<i128>>()
+    };
+    for classes in [2, 3] {
+        let (few, many) = (minimum_of(3, classes), minimum_of(2100, classes));
+        assert!(few.iter().any(|weight| weight.abs() > 1 << 36), "it says something: {few:?}");
+        for (few, many) in few.iter().zip(&many) {
+            assert!(few.abs_diff(*many) < 1 << 10, "{few} and {many} of 2^36, {classes} classes");
+        }
+    }
 }
 
 fn distance_square(left: &[i128], right: &[i128]) -> u128 {
