@@ -114,6 +114,7 @@ impl WholeRows for RowsInMemory<'_> {
                     Packed::Coarse(packed) => {
                         let CompactBlock { layout, packed, chosen } = self.lattice.block(packed, first, labels);
                         let LatticeBlock { columns, features, steps, labels } = packed;
+                        wider.clear();
                         wider.reserve_exact(columns * self.block_rows);
                         wider.resize(features.len(), 0);
                         widen(features, &mut wider);

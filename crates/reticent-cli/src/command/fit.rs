@@ -61,9 +61,13 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
             ))
         })?;
         // Noise scales are whole, and so a price depends a little on the number. Whether a fit is paid for must not, as it would tell the number
-        // of rows with labels that nothing holds to yet: a plan that does not fit any more gives way to the one that was admitted.
-        let counted = prepare(&schema.with_rows(number))?;
-        if ledger.account()?.admit(&counted.plan().request(&data_name(&arguments.data), &schema)).is_ok() {
+        // of rows with labels that nothing holds to yet: a plan that cannot be made with it, or does not fit any more, gives way to the one that
+        // was admitted.
+        let account = ledger.account()?;
+        let is_admitted = |counted: &PreparedFit| {
+            account.admit(&counted.plan().request(&data_name(&arguments.data), &schema)).is_ok()
+        };
+        if let Some(counted) = prepare(&schema.with_rows(number)).ok().filter(is_admitted) {
             prepared = counted;
         }
     }
