@@ -46,7 +46,7 @@ Examples:
   reticent show model.json
 
 Exit codes:
-  0 done   2 usage: flags, schema or model file   3 data file   4 refused by the ledger   5 input/output   70 a defect   130, 143 interrupted";
+  0 done   2 usage: flags, schema or model file   3 data file   4 refused by the ledger   5 input/output   70 a defect   129, 130, 143 interrupted";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

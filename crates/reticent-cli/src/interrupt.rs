@@ -1,4 +1,4 @@
-//! Ctrl-C, or a `kill`: half-written files go, and it is said whether something may have been paid.
+//! Ctrl-C, a `kill`, or a terminal that goes away: half-written files go, and it is said whether something may have been paid.
 //!
 //! The ledger itself needs no help: an entry is there whole or not at all, whenever the program ends.
 
@@ -7,11 +7,12 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Ends of a command that are not its own, and how they are called. Not SIGHUP: a handler would take away what `nohup` has set.
-const SIGNALS: [(i32, &str); 2] = [(SIGINT, "interrupted"), (SIGTERM, "terminated")];
+/// Ends of a command that are not its own, and how they are called.
+const SIGNALS: [(i32, &str); 3] =
+    [(SIGINT, "interrupted"), (SIGTERM, "terminated"), (SIGHUP, "the terminal went away")];
 /// What a shell expects of a command that a signal has ended: this and the number of the signal.
 const EXIT_CODE: i32 = 128;
 
@@ -26,10 +27,19 @@ static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { partial: BTreeSet::new
 
 /// Called once, by the program.
 pub(crate) fn listen() {
+    let signals = SIGNALS.iter().map(|(signal, _)| *signal).filter(|signal| *signal != SIGHUP || !has_nohup());
     // Without a handler a signal ends the program all the same.
-    if let Ok(mut signals) = Signals::new(SIGNALS.map(|(signal, _)| signal)) {
+    if let Ok(mut signals) = Signals::new(signals) {
         std::thread::spawn(move || signals.forever().for_each(end));
     }
+}
+
+/// Whether the program was started to ignore SIGHUP, as `nohup` does, which a handler would take away. Where the system does not tell it may
+/// have been.
+fn has_nohup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    ignored.is_none_or(|ignored| ignored & (1 << (SIGHUP - 1)) != 0)
 }
 
 fn end(signal: i32) {

@@ -44,7 +44,7 @@ fn help_is_an_overview() {
 
     Exit codes:
       0 done   2 usage: flags, schema or model file   3 data file   4 refused by the ledger   5
-      input/output   70 a defect   130, 143 interrupted
+      input/output   70 a defect   129, 130, 143 interrupted
     ");
 }
 
@@ -113,9 +113,14 @@ fn a_closed_pipe_is_no_error() {
 
 /// Sends a signal to a command as soon as `is_time`: how it ended.
 #[cfg(unix)]
-fn ended_by(signal: &str, folder: &Folder, arguments: &str, mut is_time: impl FnMut() -> bool) -> Outcome {
+fn ended_by(signal: &str, folder: &Folder, arguments: &str, is_time: impl FnMut() -> bool) -> Outcome {
     let mut command = Command::new(program());
     command.args(arguments.split_whitespace()).current_dir(folder.path(""));
+    command_ended_by(signal, command, is_time)
+}
+
+#[cfg(unix)]
+fn command_ended_by(signal: &str, mut command: Command, mut is_time: impl FnMut() -> bool) -> Outcome {
     // Stdin stays open, so that a table that is read from it has no end.
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
@@ -159,6 +164,39 @@ fn a_signal_leaves_no_half_written_file_and_says_what_may_be_paid() {
     assert_snapshot!(after.stderr, @"error: interrupted; what was paid by then stays paid: `reticent ledger show [folder]/table.csv.ledger` lists it");
     assert!(!folder.exists("model.json") && !folder.files().keys().any(is_partial));
     assert_eq!(folder.ledger("table.csv.ledger")["entries"].as_array().map(Vec::len), Some(1));
+}
+
+/// What this test itself was started with may be either.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_that_goes_away_ends_a_command_but_for_nohup() {
+    let folder = Folder::new();
+    folder.remove("model.json");
+    folder.succeed("ledger init pipe.ledger --epsilon 10 --delta 1e-6");
+    let waiting = FIT.replace("table.csv", "/dev/stdin") + " --ledger pipe.ledger";
+    let has_partial = || folder.files().keys().any(|name| name.ends_with(".partial"));
+    let started = |how: &str| {
+        let mut command = Command::new("env");
+        command.arg(how).arg(program()).args(waiting.split_whitespace()).current_dir(folder.path(""));
+        command
+    };
+    let ended = command_ended_by("HUP", started("--default-signal=HUP"), has_partial);
+    assert_eq!((ended.code, ended.stderr.as_str()), (129, "error: the terminal went away; nothing was paid\n"));
+    assert!(!has_partial());
+
+    let mut child = started("--ignore-signal=HUP").stdin(Stdio::piped()).spawn().expect("starts");
+    while !has_partial() {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended before the signal");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let stdin = child.stdin.take();
+    for signal in ["HUP", "TERM"] {
+        let sent = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
+        assert!(sent.expect("kill").success());
+    }
+    assert_eq!(child.wait().expect("a child").code(), Some(143), "the first of the two did nothing");
+    drop(stdin);
+    assert!(!has_partial());
 }
 
 /// A reader that takes one line of a long result.
