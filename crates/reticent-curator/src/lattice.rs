@@ -169,6 +169,41 @@ impl<'a, T> CompactBlock<'a, T> {
     }
 }
 
+/// A block with its packed coordinates as an encoding has them: in 16 bits, or in 8 in units of [`COARSE_STEPS`].
+#[derive(Clone, Copy)]
+pub enum KeptBlock<'a> {
+    /// Of a usual encoding.
+    Fine(CompactBlock<'a>),
+    /// Of a coarse one.
+    Coarse(CompactBlock<'a, i8>),
+}
+
+impl<'a> KeptBlock<'a> {
+    /// The same, with its chosen coordinates in a second order.
+    pub(crate) fn with(self, by_column: Option<&'a ColumnOrder>) -> Self {
+        match self {
+            Self::Fine(block) => Self::Fine(block.with(by_column)),
+            Self::Coarse(block) => Self::Coarse(block.with(by_column)),
+        }
+    }
+
+    /// The block in 16 bits, which are written to `wider` where they are not at hand.
+    pub(crate) fn widened<'w>(&self, wider: &'w mut Vec<i16>) -> CompactBlock<'w>
+    where
+        'a: 'w,
+    {
+        match *self {
+            Self::Fine(block) => block,
+            Self::Coarse(CompactBlock { layout, packed, chosen }) => {
+                let LatticeBlock { columns, features, steps, labels } = packed;
+                wider.resize(features.len(), 0);
+                widen(features, wider);
+                CompactBlock { layout, packed: LatticeBlock { columns, features: wider, steps, labels }, chosen }
+            }
+        }
+    }
+}
+
 impl CompactBlock<'_> {
     /// Writes whole rows, zeros included, for what has no compact form.
     ///

@@ -13,7 +13,7 @@ use reticent_core::query::SumQuery;
 use reticent_core::sum::PartialSum;
 
 use crate::lattice::BLOCK_ROWS_MAX;
-use crate::memory_lattice::{BLOCK_ROWS, Latest, Lattice, Packed, Room};
+use crate::memory_lattice::{BLOCK_ROWS, Latest, Lattice, Room};
 use crate::minimiser::minimise;
 pub use crate::out_of_memory::OutOfMemory;
 use crate::out_of_memory::zeros;
@@ -170,12 +170,7 @@ impl Engine for MemoryEngine {
         let add = |sum: &mut RunningSum<'_>, first: usize, labels: &[CodedLabel]| {
             let largest = largest.as_ref().map(|all| &all[first..first + labels.len()]);
             let by_column = by_column.as_ref().map(|orders| &orders[first / block_rows]);
-            match &lattice.packed {
-                Packed::Fine(packed) => sum.add(&lattice.block(packed, first, labels).with(by_column), largest),
-                Packed::Coarse(packed) => {
-                    sum.add_coarse(&lattice.block(packed, first, labels).with(by_column), largest)
-                }
-            }
+            sum.add(&lattice.kept_block(first, labels).with(by_column), largest);
         };
         Ok(self.sum_blocks(query, || RunningSum::zero(query), add, RunningSum::joined).finish())
     }

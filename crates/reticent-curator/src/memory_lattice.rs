@@ -8,7 +8,7 @@ use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 
 use crate::kernel::{ColumnOrder, Instructions, LatticeRowsMut, encode_rows, find_largest_slopes};
-use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps, narrow};
+use crate::lattice::{ChosenCoordinates, CompactBlock, KeptBlock, LatticeBlock, Steps, narrow};
 use crate::out_of_memory::{OutOfMemory, zeros};
 use crate::table::CodedTable;
 
@@ -24,7 +24,7 @@ pub(crate) enum Latest {
 pub(crate) struct Lattice {
     pub(crate) encoding: Arc<Encoding>,
     /// Row after row, one coordinate a packed column.
-    pub(crate) packed: Packed,
+    packed: Packed,
     steps: RowSteps,
     /// Row after row, one a wide block: the column, and the coordinate.
     chosen_columns: Vec<u32>,
@@ -36,7 +36,7 @@ pub(crate) struct Lattice {
 }
 
 /// Coordinates of packed columns.
-pub(crate) enum Packed {
+enum Packed {
     Fine(Vec<i16>),
     /// Of a coarse encoding, in units of [`reticent_core::encoding::COARSE_STEPS`].
     Coarse(Vec<i8>),
@@ -91,13 +91,16 @@ impl Lattice {
         Arc::ptr_eq(&self.encoding, encoding) || self.encoding == *encoding
     }
 
-    /// The rows of these labels, from row `first` on, their coordinates being those of `packed`.
-    pub(crate) fn block<'a, T>(
-        &'a self,
-        packed: &'a [T],
-        first: usize,
-        labels: &'a [CodedLabel],
-    ) -> CompactBlock<'a, T> {
+    /// The rows of these labels, from row `first` on.
+    pub(crate) fn kept_block<'a>(&'a self, first: usize, labels: &'a [CodedLabel]) -> KeptBlock<'a> {
+        match &self.packed {
+            Packed::Fine(packed) => KeptBlock::Fine(self.block(packed, first, labels)),
+            Packed::Coarse(packed) => KeptBlock::Coarse(self.block(packed, first, labels)),
+        }
+    }
+
+    /// The same, their coordinates being those of `packed`.
+    fn block<'a, T>(&'a self, packed: &'a [T], first: usize, labels: &'a [CodedLabel]) -> CompactBlock<'a, T> {
         let layout = self.encoding.layout();
         let rows = first..first + labels.len();
         let columns = layout.packed().len();
@@ -130,16 +133,9 @@ impl Lattice {
         let mut largest = zeros::<i16>(labels.len())?;
         let instructions = Instructions::best();
         let blocks = largest.par_chunks_mut(BLOCK_ROWS).zip(labels.par_chunks(BLOCK_ROWS)).enumerate();
-        blocks.for_each(|(block, (largest, labels))| {
-            let first = block * BLOCK_ROWS;
-            match &self.packed {
-                Packed::Fine(packed) => {
-                    find_largest_slopes(instructions, clip, &self.block(packed, first, labels), largest);
-                }
-                Packed::Coarse(packed) => {
-                    find_largest_slopes(instructions, clip, &self.block(packed, first, labels), largest);
-                }
-            }
+        blocks.for_each(|(block, (largest, labels))| match self.kept_block(block * BLOCK_ROWS, labels) {
+            KeptBlock::Fine(block) => find_largest_slopes(instructions, clip, &block, largest),
+            KeptBlock::Coarse(block) => find_largest_slopes(instructions, clip, &block, largest),
         });
         let largest = Arc::new(largest);
         *cached = Some((clip, largest.clone()));

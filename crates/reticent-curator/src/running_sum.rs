@@ -10,7 +10,7 @@ use crate::kernel::{
     Coordinate, GradientRule, Instructions, MarginalPlaces, SoftmaxSlopes, add_gradient, add_marginals, add_products,
     add_softmax_gradient, find_largest_slopes, find_score_products,
 };
-use crate::lattice::{BLOCK_ROWS_MAX, CompactBlock, LatticeBlock, widen};
+use crate::lattice::{BLOCK_ROWS_MAX, CompactBlock, KeptBlock, LatticeBlock};
 
 /// What one thread has added up: private. Gradients stay in 64 bits from block to block, so that a block of few rows and many
 /// columns costs no pass over all columns.
@@ -47,11 +47,21 @@ impl<'a> RunningSum<'a> {
         Self { query, instructions, sum: None, totals: Vec::new(), rows: 0, places: None }
     }
 
-    /// Adds the rows of a block. Bounds of their slopes, for a query that has a [`Self::clip`], are found if they are not at hand.
+    /// Adds the rows of a block. Bounds of their slopes, for a query that has a [`Self::clip`], are found if they are not at hand. Gradients of
+    /// two classes read coarse rows as they are; for other queries they are widened first.
     ///
     /// # Panics
     /// On a query that is answered without lattice rows, and when the parts of the block are not of the same rows.
-    pub fn add(&mut self, block: &CompactBlock<'_>, largest: Option<&[i16]>) {
+    pub fn add(&mut self, block: &KeptBlock<'_>, largest: Option<&[i16]>) {
+        if let KeptBlock::Coarse(block) = block
+            && matches!(self.query.shape().map(), Map::Gradient { .. } | Map::ClippedGradient { .. })
+        {
+            return self.add_gradient(block, largest);
+        }
+        self.add_fine(&block.widened(&mut Vec::new()), largest);
+    }
+
+    fn add_fine(&mut self, block: &CompactBlock<'_>, largest: Option<&[i16]>) {
         block.assert_whole();
         assert!(block.rows() <= BLOCK_ROWS_MAX, "the products of a block fit 64 bits");
         match *self.query.shape().map() {
@@ -79,21 +89,6 @@ impl<'a> RunningSum<'a> {
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("answered without the lattice"),
         }
-    }
-
-    /// The same of coarse rows. Gradients of two classes read them as they are; for other queries they are widened first.
-    ///
-    /// # Panics
-    /// As [`Self::add`].
-    pub fn add_coarse(&mut self, block: &CompactBlock<'_, i8>, largest: Option<&[i16]>) {
-        if matches!(self.query.shape().map(), Map::Gradient { .. } | Map::ClippedGradient { .. }) {
-            return self.add_gradient(block, largest);
-        }
-        let LatticeBlock { columns, features, steps, labels } = block.packed;
-        let mut wider = vec![0; features.len()];
-        widen(features, &mut wider);
-        let packed = LatticeBlock { columns, features: &wider, steps, labels };
-        self.add(&CompactBlock { layout: block.layout, packed, chosen: block.chosen }, largest);
     }
 
     /// The largest length of a row's slope times the row, where the query has one.

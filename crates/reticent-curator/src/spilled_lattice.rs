@@ -5,7 +5,7 @@ use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 
 use crate::kernel::{Instructions, LatticeRowsMut, encode_rows};
-use crate::lattice::{ChosenCoordinates, CompactBlock, LatticeBlock, Steps};
+use crate::lattice::{ChosenCoordinates, CompactBlock, KeptBlock, LatticeBlock, Steps, narrow};
 use crate::scratch_blocks::{append, fetch};
 use crate::source::CodedRows;
 
@@ -14,7 +14,12 @@ pub(crate) fn row_bytes(encoding: &Encoding) -> usize {
     let step = if encoding.common_step().is_none() { size_of::<f32>() } else { 0 };
     let layout = encoding.layout();
     let chosen = layout.chosen() * (size_of::<u32>() + size_of::<i16>());
-    layout.packed().len() * size_of::<i16>() + chosen + step + size_of::<CodedLabel>()
+    layout.packed().len() * packed_bytes(encoding) + chosen + step + size_of::<CodedLabel>()
+}
+
+/// Bytes of a packed coordinate.
+fn packed_bytes(encoding: &Encoding) -> usize {
+    if encoding.is_coarse() { size_of::<i8>() } else { size_of::<i16>() }
 }
 
 /// Most bytes of a lattice row under any encoding: without the zeros of wide blocks it is shorter.
@@ -34,6 +39,8 @@ pub(crate) fn coordinate_bytes_max(coding: &Coding) -> usize {
 #[derive(Default)]
 pub(crate) struct LatticeRows {
     packed: Vec<i16>,
+    /// The same of a coarse encoding.
+    coarse: Vec<i8>,
     labels: Vec<CodedLabel>,
     chosen_columns: Vec<u32>,
     chosen: Vec<i16>,
@@ -50,15 +57,20 @@ impl LatticeRows {
             rest = after;
             part
         };
-        let of_packed = part(columns, size_of::<i16>());
+        let of_packed = part(columns, packed_bytes(encoding));
         let of_labels = part(1, size_of::<CodedLabel>());
         let of_columns = part(blocks, size_of::<u32>());
         let of_chosen = part(blocks, size_of::<i16>());
-        self.packed.resize(rows * columns, 0);
         self.labels.resize(rows, 0);
         self.chosen_columns.resize(rows * blocks, 0);
         self.chosen.resize(rows * blocks, 0);
-        fetch(of_packed, &mut self.packed, i16::from_le_bytes);
+        if encoding.is_coarse() {
+            self.coarse.resize(rows * columns, 0);
+            fetch(of_packed, &mut self.coarse, i8::from_le_bytes);
+        } else {
+            self.packed.resize(rows * columns, 0);
+            fetch(of_packed, &mut self.packed, i16::from_le_bytes);
+        }
         fetch(of_labels, &mut self.labels, CodedLabel::from_le_bytes);
         fetch(of_columns, &mut self.chosen_columns, u32::from_le_bytes);
         fetch(of_chosen, &mut self.chosen, i16::from_le_bytes);
@@ -69,7 +81,11 @@ impl LatticeRows {
     }
 
     pub(crate) fn append(&self, encoding: &Encoding, bytes: &mut Vec<u8>) {
-        append(bytes, &self.packed, i16::to_le_bytes);
+        if encoding.is_coarse() {
+            append(bytes, &self.coarse, i8::to_le_bytes);
+        } else {
+            append(bytes, &self.packed, i16::to_le_bytes);
+        }
         append(bytes, &self.labels, CodedLabel::to_le_bytes);
         append(bytes, &self.chosen_columns, u32::to_le_bytes);
         append(bytes, &self.chosen, i16::to_le_bytes);
@@ -78,17 +94,20 @@ impl LatticeRows {
         }
     }
 
-    pub(crate) fn block<'a>(&'a self, encoding: &'a Encoding) -> CompactBlock<'a> {
+    pub(crate) fn block<'a>(&'a self, encoding: &'a Encoding) -> KeptBlock<'a> {
+        if encoding.is_coarse() {
+            KeptBlock::Coarse(self.block_of(&self.coarse, encoding))
+        } else {
+            KeptBlock::Fine(self.block_of(&self.packed, encoding))
+        }
+    }
+
+    fn block_of<'a, T>(&'a self, features: &'a [T], encoding: &'a Encoding) -> CompactBlock<'a, T> {
         let layout = encoding.layout();
         let steps = encoding.common_step().map_or(Steps::Own(&self.own_steps), Steps::Common);
         CompactBlock {
             layout,
-            packed: LatticeBlock {
-                columns: layout.packed().len(),
-                features: &self.packed,
-                steps,
-                labels: &self.labels,
-            },
+            packed: LatticeBlock { columns: layout.packed().len(), features, steps, labels: &self.labels },
             chosen: ChosenCoordinates {
                 per_row: layout.chosen(),
                 has_list: layout.has_list(),
@@ -115,5 +134,9 @@ impl LatticeRows {
             own_steps: &mut self.own_steps,
         };
         encode_rows(Instructions::best(), encoding, rows.codes, into);
+        if encoding.is_coarse() {
+            self.coarse.resize(self.packed.len(), 0);
+            narrow(&self.packed, &mut self.coarse);
+        }
     }
 }

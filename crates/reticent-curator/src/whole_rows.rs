@@ -7,8 +7,8 @@ use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 use reticent_core::engine::EngineError;
 
-use crate::lattice::{CompactBlock, LatticeBlock, widen};
-use crate::memory_lattice::{Lattice, Packed};
+use crate::lattice::KeptBlock;
+use crate::memory_lattice::Lattice;
 use crate::out_of_memory::OutOfMemory;
 use crate::scratch_blocks::ScratchBlocks;
 use crate::spilled_lattice::LatticeRows;
@@ -47,21 +47,24 @@ fn at_once_max(encoding: &Encoding, block_rows: usize) -> usize {
     if layout.chosen() == 0 { block_rows } else { block_rows.min((COORDINATES / layout.columns()).max(1)) }
 }
 
-/// Room for rows whose zeros are put in: as large for every table.
+/// Room for rows whose zeros are put in, and for coarse ones of a block in 16 bits: as large for every table.
 struct Room {
     at_once: usize,
     features: Vec<i16>,
+    wider: Vec<i16>,
 }
 
 impl Room {
-    fn of(encoding: &Encoding, at_once: usize) -> Self {
-        let layout = encoding.layout();
+    fn of(encoding: &Encoding, block_rows: usize) -> Self {
+        let (layout, at_once) = (encoding.layout(), at_once_max(encoding, block_rows));
         let coordinates = if layout.chosen() == 0 { 0 } else { at_once * layout.columns() };
-        Self { at_once, features: Vec::with_capacity(coordinates) }
+        let coarse = if encoding.is_coarse() { block_rows * layout.packed().len() } else { 0 };
+        Self { at_once, features: Vec::with_capacity(coordinates), wider: Vec::with_capacity(coarse) }
     }
 
     /// Hands over the rows of a block, as they are where nothing was left out of them.
-    fn hand_over(&mut self, block: &CompactBlock<'_>, mut add: impl FnMut(&[i16], &[CodedLabel])) {
+    fn hand_over(&mut self, block: &KeptBlock<'_>, mut add: impl FnMut(&[i16], &[CodedLabel])) {
+        let block = block.widened(&mut self.wider);
         if block.layout.chosen() == 0 {
             return add(block.packed.features, block.packed.labels);
         }
@@ -98,30 +101,15 @@ impl WholeRows for RowsInMemory<'_> {
         let taken = AtomicUsize::new(0);
         let total = |_| {
             let mut total = start()?;
-            let mut room = Room::of(&self.lattice.encoding, self.at_once_max());
-            let mut wider = Vec::new();
+            let mut room = Room::of(&self.lattice.encoding, self.block_rows);
             loop {
                 let first = taken.fetch_add(1, Ordering::Relaxed).saturating_mul(self.block_rows);
                 let end = first.saturating_add(self.block_rows).min(self.labels.len());
                 let Some(labels) = self.labels.get(first..end).filter(|labels| !labels.is_empty()) else {
                     return Ok(total);
                 };
-                let mut hand_over = |block: &CompactBlock<'_>| {
-                    room.hand_over(block, |features, labels| add(&mut total, features, labels));
-                };
-                match &self.lattice.packed {
-                    Packed::Fine(packed) => hand_over(&self.lattice.block(packed, first, labels)),
-                    Packed::Coarse(packed) => {
-                        let CompactBlock { layout, packed, chosen } = self.lattice.block(packed, first, labels);
-                        let LatticeBlock { columns, features, steps, labels } = packed;
-                        wider.clear();
-                        wider.reserve_exact(columns * self.block_rows);
-                        wider.resize(features.len(), 0);
-                        widen(features, &mut wider);
-                        let packed = LatticeBlock { columns, features: &wider[..], steps, labels };
-                        hand_over(&CompactBlock { layout, packed, chosen });
-                    }
-                }
+                let block = self.lattice.kept_block(first, labels);
+                room.hand_over(&block, |features, labels| add(&mut total, features, labels));
             }
         };
         let totals = (0..rayon::current_num_threads()).into_par_iter().map(total).collect::<Result<_, OutOfMemory>>();
@@ -149,7 +137,7 @@ impl WholeRows for RowsOnDisk<'_> {
         start: impl Fn() -> Result<T, OutOfMemory> + Sync,
         add: impl Fn(&mut T, &[i16], &[CodedLabel]) + Sync,
     ) -> Result<Vec<T>, EngineError> {
-        let buffers = || (start(), LatticeRows::default(), Room::of(self.encoding, self.at_once_max()));
+        let buffers = || (start(), LatticeRows::default(), Room::of(self.encoding, self.blocks.block_rows()));
         let totals = self.blocks.fold(buffers, |(total, rows, room), _, bytes| {
             // A total without room takes nothing in; the rest of the pass is of no use, and says nothing.
             if let Ok(total) = total {
@@ -182,25 +170,28 @@ mod tests {
             categories.join(", ")
         ))
         .expect("legal");
-        let encoding = Encoding::plain(Coding::of(&schema), NormRule::OwnNorm);
-        let mut rows = LatticeRows::default();
-        let labels = [0, 1, 1, 0, 1];
-        rows.encode(&encoding, CodedRows { codes: &[9, 3, 99, 70, 999, 0, 9999, 5, 99, 4], labels: &labels });
-        let block = rows.block(&encoding);
-        let columns = encoding.layout().columns();
-        assert!(encoding.layout().chosen() == 1 && columns > 80, "left out: all of a category but one column");
-        let mut whole = vec![0; 5 * columns];
-        block.expand(&mut whole);
+        for is_coarse in [false, true] {
+            let encoding = Encoding::plain(Coding::of(&schema), NormRule::OwnNorm).coarse(is_coarse);
+            let mut rows = LatticeRows::default();
+            let labels = [0, 1, 1, 0, 1];
+            rows.encode(&encoding, CodedRows { codes: &[9, 3, 99, 70, 999, 0, 9999, 5, 99, 4], labels: &labels });
+            let block = rows.block(&encoding);
+            let columns = encoding.layout().columns();
+            assert!(encoding.layout().chosen() == 1 && columns > 80, "left out: all of a category but one column");
+            let mut whole = vec![0; 5 * columns];
+            block.widened(&mut Vec::new()).expand(&mut whole);
 
-        let (mut features, mut of_rows, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        Room::of(&encoding, 2).hand_over(&block, |some, labels| {
-            features.extend_from_slice(some);
-            of_rows.extend_from_slice(labels);
-            counts.push(labels.len());
-        });
-        assert_eq!(features, whole);
-        assert_eq!((of_rows.as_slice(), counts.as_slice()), (&labels[..], &[2, 2, 1][..]));
-        assert_eq!(at_once_max(&encoding, 1 << 20), COORDINATES / columns);
-        assert_eq!(at_once_max(&encoding, 7), 7);
+            let (mut features, mut of_rows, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+            let mut room = Room { at_once: 2, ..Room::of(&encoding, 5) };
+            room.hand_over(&block, |some, labels| {
+                features.extend_from_slice(some);
+                of_rows.extend_from_slice(labels);
+                counts.push(labels.len());
+            });
+            assert_eq!(features, whole);
+            assert_eq!((of_rows.as_slice(), counts.as_slice()), (&labels[..], &[2, 2, 1][..]));
+            assert_eq!(at_once_max(&encoding, 1 << 20), COORDINATES / columns);
+            assert_eq!(at_once_max(&encoding, 7), 7);
+        }
     }
 }
