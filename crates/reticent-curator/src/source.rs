@@ -94,6 +94,12 @@ pub struct TableSource {
 }
 
 impl TableSource {
+    /// Whether columns lie in pages of their own, one of each of which is read at a time: so it is with Parquet.
+    #[must_use]
+    pub fn has_pages(&self) -> bool {
+        matches!(self.table, Table::Parquet(_))
+    }
+
     /// Opens a table of text, which may be compressed with gzip, xz or zstd, or of Parquet: told apart by their first
     /// bytes, not by the name. Whether text is delimited or libsvm's, the schema says.
     ///

@@ -86,15 +86,14 @@ struct LostScratch;
 /// What the program takes whatever is asked, with the window of `xz -9`, the largest of the usual ones: measured, rounded up.
 const BASE_BYTES: u64 = 96 << 20;
 
-/// What a reader takes for a column: the page of a Parquet file that it is in. Counted for every table, because a plan does not
-/// know of which kind it will be.
-const COLUMN_BYTES: u64 = 1 << 20;
+/// What a reader takes for a column of a Parquet file: the page that it is in.
+const PAGE_BYTES: u64 = 1 << 20;
 
 /// Bytes for a coordinate of a sum: in each thread (two sums, and the kernel's), and in all that is computed from it.
 const COORDINATE_BYTES: (u64, u64) = (64, 128);
 
 /// Says whether some questions can be answered from scratch files, within a ceiling, whatever the size of the table; and if so how many
-/// bytes of the ceiling are left for rows that stay in memory.
+/// bytes of the ceiling are left for rows that stay in memory. Of a table whose columns have pages, [`check_pages`] comes after it.
 ///
 /// # Errors
 /// [`CannotSpill`], from public figures alone: nothing has been read or paid.
@@ -121,11 +120,20 @@ pub fn check<'a>(
     // A block as it is read and as it is worked on, and the blocks that wait. A row of codes is never longer than its lattice row.
     let blocks = (2 * threads + READ_AHEAD) as u64 * 2 * lattice as u64;
     let sums = coordinates * (COORDINATE_BYTES.0 * threads as u64 + COORDINATE_BYTES.1);
-    // Only text has listed columns.
-    let listed = coding.listed().map_or(0, |listed| listed.features().len());
-    let columns = (schema.features().len() - listed) as u64 * COLUMN_BYTES;
-    let needed =
-        MemoryCeiling::of_bytes(BASE_BYTES + columns + blocks + sums + search + units).expect("the base is above zero");
+    left_of(ceiling, BASE_BYTES + blocks + sums + search + units)
+}
+
+/// What a Parquet file of the schema leaves of the bytes that [`check`] has found to be left: a page of every column is read at a time.
+///
+/// # Errors
+/// [`CannotSpill::TooLittle`].
+pub fn check_pages(ceiling: MemoryCeiling, left_bytes: u64, schema: &Schema) -> Result<u64, CannotSpill> {
+    left_of(ceiling, ceiling.bytes() - left_bytes + schema.features().len() as u64 * PAGE_BYTES)
+}
+
+fn left_of(ceiling: MemoryCeiling, needed: u64) -> Result<u64, CannotSpill> {
+    let needed = MemoryCeiling::of_bytes(needed).expect("the base is above zero");
+    let threads = rayon::current_num_threads();
     ceiling.bytes().checked_sub(needed.bytes()).ok_or(CannotSpill::TooLittle { ceiling, needed, threads })
 }
 

@@ -6,6 +6,7 @@ use reticent_core::encoding::Encoding;
 use reticent_core::engine::Engine;
 use reticent_core::query::QueryShape;
 use reticent_core::schema::Schema;
+use reticent_curator::memory_ceiling::MemoryCeiling;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::scratch_file::ScratchPlace;
 use reticent_curator::source::TableSource;
@@ -26,10 +27,11 @@ pub(super) enum StoredRows {
 /// Where rows may lie.
 pub(super) enum Storage {
     Memory,
-    /// In a folder, but for so many bytes that are left in memory.
+    /// In a folder, but for so many bytes that are left in memory under a ceiling.
     Scratch {
         place: ScratchPlace,
         kept_bytes: u64,
+        ceiling: MemoryCeiling,
     },
 }
 
@@ -48,19 +50,24 @@ impl Storage {
         } else {
             ScratchPlace::encrypted(folder)
         };
-        Ok(Self::Scratch { place, kept_bytes })
+        Ok(Self::Scratch { place, kept_bytes, ceiling })
     }
 }
 
 impl StoredRows {
     /// Reads all rows. With a ceiling, room for all that follows is taken.
     pub(super) fn read(source: TableSource, schema: &Schema, storage: &Storage) -> Result<Self, Failure> {
-        let Storage::Scratch { place, kept_bytes } = storage else {
+        let Storage::Scratch { place, kept_bytes, ceiling } = storage else {
             return Ok(Self::Memory(MemoryEngine::new(read_private(source, schema)?)));
+        };
+        let kept_bytes = if source.has_pages() {
+            spilled_engine::check_pages(*ceiling, *kept_bytes, schema).map_err(Failure::usage)?
+        } else {
+            *kept_bytes
         };
         let bytes = source.bytes_total();
         let table = progress::while_reading(bytes, |progress| SpilledTable::read(source, schema, place, progress))?;
-        Ok(Self::Scratch(SpilledEngine::new(table, *kept_bytes)?))
+        Ok(Self::Scratch(SpilledEngine::new(table, kept_bytes)?))
     }
 
     pub(super) fn engine(&self) -> &dyn Engine {

@@ -1,8 +1,11 @@
 //! A declared ceiling: memory stays under it whatever the table, and scratch files tell nobody anything and leave nothing.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array};
 use insta::assert_snapshot;
 
-use crate::support::{BY_PATIENT, FIT, Folder, SCHEMA, json, keys, number};
+use crate::support::{BY_PATIENT, FIT, Folder, SCHEMA, json, keys, number, parquet_of};
 
 /// A fit under a ceiling, with scratch files in the folder `scratch`.
 const UNDER: &str = "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --out model.json --memory 1GiB \
@@ -47,6 +50,31 @@ fn what_needs_all_rows_in_memory_is_refused_before_a_row_is_read() {
     // A plan says it too.
     folder.refuse(2, "plan --schema schema.toml --epsilon 1 --delta 1e-6 --memory 1GiB --method walr");
     folder.succeed("plan --schema schema.toml --epsilon 1 --delta 1e-6 --memory 1GiB --method noisy-gd");
+}
+
+/// Of which kind a table is shows when it is opened; nothing is paid by then.
+#[test]
+fn too_little_for_the_pages_of_parquet_is_refused_before_a_row_is_read() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..300).map(|feature| format!("x{feature}")).collect();
+    let features: String = names.iter().map(|name| format!("{name} = {{ bounds = [0, 1] }}\n")).collect();
+    folder.write(
+        "schema.toml",
+        format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n{features}"
+        ),
+    );
+    let fit = format!("{FIT} --memory 256MiB --scratch {}", env!("CARGO_TARGET_TMPDIR"));
+    let columns = names.iter().map(String::as_str).chain(["y"]);
+    let ones: ArrayRef = Arc::new(Int64Array::from(vec![1; 5]));
+    folder.write("table.csv", parquet_of(columns.clone().map(|name| (name, ones.clone()))));
+    let message = folder.refuse(2, &fit);
+    assert!(message.starts_with("error: --memory 256MiB is too little for these columns"), "{message}");
+    assert!(!folder.exists("table.csv.ledger"), "nothing was paid");
+    let line = vec!["1"; 301].join(",");
+    let header = columns.collect::<Vec<_>>().join(",");
+    folder.write("table.csv", format!("{header}\n{line}\n{line}\n"));
+    folder.succeed(&fit);
 }
 
 /// Keys are sorted in memory that the ceiling has to have room for, too.

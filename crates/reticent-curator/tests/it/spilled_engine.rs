@@ -19,7 +19,7 @@ use reticent_curator::memory_ceiling::MemoryCeiling;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::scratch_file::ScratchPlace;
 use reticent_curator::source::{Need, TableSource, UncappedRows};
-use reticent_curator::spilled_engine::{CannotSpill, SpilledEngine, check};
+use reticent_curator::spilled_engine::{CannotSpill, SpilledEngine, check, check_pages};
 use reticent_curator::spilled_table::{SpilledTable, SpilledTableWriter};
 use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
@@ -294,19 +294,25 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
         Map::Gram { columns: 1400, target: ProductTarget::Class, diagonal: 1, off_diagonal: 1, cross: 1, square: 1 };
     let gram = QueryShape::new(gram, PrivacyUnit::Row, 100).expect("below 2^20 products");
     assert!(matches!(check(needed, &schema, [&gram]), Err(CannotSpill::TooLittle { .. })));
-    assert!(matches!(check(needed, &generate::schema(3000, 0, PRIVACY), []), Err(CannotSpill::TooLittle { .. })));
-    // In so many threads: 96 MiB, a mebibyte a column, 1 MiB of lattice twice for the blocks that wait and those at work, and
-    // each coordinate of the largest sum.
+    // Of Parquet a mebibyte a column comes on top.
+    let wide = generate::schema(300, 0, PRIVACY);
+    let left = check(ceiling("1GiB"), &wide, []).expect("plenty");
+    assert_eq!(check_pages(ceiling("1GiB"), left, &wide), Ok(left - (300 << 20)));
+    let Err(CannotSpill::TooLittle { needed: of_pages, .. }) = check_pages(needed, 0, &wide) else {
+        panic!("there is no room for a page");
+    };
+    assert_eq!(of_pages.bytes(), needed.bytes() + (300 << 20));
+    // In so many threads: 96 MiB, 1 MiB of lattice twice for the blocks that wait and those at work, and each coordinate of the
+    // largest sum.
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        let wide = generate::schema(300, 0, PRIVACY);
         let Err(CannotSpill::TooLittle { needed, .. }) = pool.install(|| check(ceiling("1MiB"), &wide, [&gram])) else {
             panic!("no program runs in a mebibyte");
         };
         // 301 columns of two bytes, 1741 rows of them in a mebibyte; step and label are six bytes more.
         let block = 1741 * (301 * 2 + 6);
         let sums = u64::from(gram.coordinates()) * (64 * threads as u64 + 128);
-        let expected = (96 << 20) + (300 << 20) + (2 * threads as u64 + 4) * 2 * block + sums;
+        let expected = (96 << 20) + (2 * threads as u64 + 4) * 2 * block + sums;
         assert_eq!(needed.bytes(), expected, "{threads} threads");
     }
     // A search for a minimum: a triangle of products a class in each thread, and their factors.
@@ -340,6 +346,6 @@ fn a_ceiling_below_the_buffers_is_refused_with_one_that_does() {
     let Err(CannotSpill::TooLittle { needed, .. }) = one.install(|| check(ceiling("1MiB"), &listed, [])) else {
         panic!("no program runs in a mebibyte");
     };
-    // Two bytes of the intercept and six of each listed value; no column of the schema is read by itself.
+    // Two bytes of the intercept and six of each listed value.
     assert_eq!(needed.bytes(), (96 << 20) + 6 * 2 * 1741 * (2 + 100 * 6 + 6));
 }
