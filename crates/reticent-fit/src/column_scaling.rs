@@ -80,6 +80,24 @@ mod tests {
         .expect("legal")
     }
 
+    /// A row of 64 categories, "other" among them, is kept by one column; of 63 by all of them, centred.
+    #[test]
+    fn wide_blocks_are_not_centred() {
+        for (named, at, chosen) in [(WIDE_BLOCK_CATEGORIES - 1, 0.0, 1), (WIDE_BLOCK_CATEGORIES - 2, 1.0 / 63.0, 0)] {
+            let names: Vec<String> = (0..named).map(|name| format!("\"c{name}\"")).collect();
+            let text = format!(
+                "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [0, 1]\n[features]\n\
+                 k = {{ categories = [{}] }}\n",
+                names.join(", ")
+            );
+            let (encoding, bound) = from_bounds(&Schema::from_text(&text).expect("legal"), true);
+            assert!(encoding.centre()[1..].iter().all(|centre| (centre - at).abs() < 1e-12), "{named}");
+            assert_eq!(encoding.layout().chosen(), chosen, "{named}");
+            // The intercept, and a category: 1, or (1 - 1/K)² + (K - 1)/K².
+            assert!((bound - (2.0 - at).sqrt()).abs() < 1e-12, "{named}: {bound}");
+        }
+    }
+
     #[test]
     fn bounds_give_columns_of_size_one() {
         let (encoding, bound) = from_bounds(&schema(""), true);
