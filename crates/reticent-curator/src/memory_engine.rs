@@ -13,7 +13,7 @@ use reticent_core::query::SumQuery;
 use reticent_core::sum::PartialSum;
 
 use crate::lattice::BLOCK_ROWS_MAX;
-use crate::memory_lattice::{BLOCK_ROWS, Latest, Lattice, Room};
+use crate::memory_lattice::{BLOCK_ROWS, Latest, Lattice, Room, fold_blocks};
 use crate::minimiser::minimise;
 pub use crate::out_of_memory::OutOfMemory;
 use crate::out_of_memory::zeros;
@@ -107,17 +107,10 @@ impl MemoryEngine {
         add: impl Fn(&mut S, usize, &[CodedLabel]) + Sync,
         join: impl Fn(S, S) -> S + Send + Sync,
     ) -> S {
-        let (block_rows, labels) = (self.block_rows_of(query), self.table.labels());
         let tasks = rayon::current_num_threads() * if is_large(query) { 1 } else { TASKS_A_THREAD };
-        let task_rows = block_rows * labels.len().div_ceil(block_rows).div_ceil(tasks).max(1);
-        let sum_of = |(task, labels): (usize, &[CodedLabel])| {
-            let mut sum = start();
-            for (block, labels) in labels.chunks(block_rows).enumerate() {
-                add(&mut sum, task * task_rows + block * block_rows, labels);
-            }
-            sum
-        };
-        labels.par_chunks(task_rows).enumerate().map(sum_of).reduce_with(join).unwrap_or_else(start)
+        fold_blocks(self.table.labels(), self.block_rows_of(query), tasks, &start, &add)
+            .reduce_with(join)
+            .unwrap_or_else(&start)
     }
 
     /// The labels times the rows of the query's public matrix.

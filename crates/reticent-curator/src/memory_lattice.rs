@@ -237,6 +237,24 @@ fn filled<T: Default + Clone>(memory: Vec<T>, length: usize) -> Result<Vec<T>, O
 /// Rows that one task works on: enough to hide the cost of a task, few enough to share out.
 pub(crate) const BLOCK_ROWS: usize = 2048;
 
+/// Goes over rows in so many tasks: each starts from `start` and adds block after block, given its first row and its labels.
+pub(crate) fn fold_blocks<S: Send>(
+    labels: &[CodedLabel],
+    block_rows: usize,
+    tasks: usize,
+    start: impl Fn() -> S + Send + Sync,
+    add: impl Fn(&mut S, usize, &[CodedLabel]) + Send + Sync,
+) -> impl ParallelIterator<Item = S> {
+    let task_rows = block_rows * labels.len().div_ceil(block_rows).div_ceil(tasks).max(1);
+    labels.par_chunks(task_rows).enumerate().map(move |(task, labels)| {
+        let mut sum = start();
+        for (block, labels) in labels.chunks(block_rows).enumerate() {
+            add(&mut sum, task * task_rows + block * block_rows, labels);
+        }
+        sum
+    })
+}
+
 /// Rows cut into blocks.
 struct Cut {
     rows: usize,

@@ -1,14 +1,12 @@
 //! Lattice rows with all their zeros, block after block, wherever they lie: what the search for a minimum goes over again and again.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use rayon::prelude::*;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
 use reticent_core::engine::EngineError;
 
 use crate::lattice::KeptBlock;
-use crate::memory_lattice::Lattice;
+use crate::memory_lattice::{Lattice, fold_blocks};
 use crate::out_of_memory::OutOfMemory;
 use crate::scratch_blocks::ScratchBlocks;
 use crate::spilled_lattice::LatticeRows;
@@ -98,21 +96,16 @@ impl WholeRows for RowsInMemory<'_> {
         start: impl Fn() -> Result<T, OutOfMemory> + Sync,
         add: impl Fn(&mut T, &[i16], &[CodedLabel]) + Sync,
     ) -> Result<Vec<T>, EngineError> {
-        let taken = AtomicUsize::new(0);
-        let total = |_| {
-            let mut total = start()?;
-            let mut room = Room::of(&self.lattice.encoding, self.block_rows);
-            loop {
-                let first = taken.fetch_add(1, Ordering::Relaxed).saturating_mul(self.block_rows);
-                let end = first.saturating_add(self.block_rows).min(self.labels.len());
-                let Some(labels) = self.labels.get(first..end).filter(|labels| !labels.is_empty()) else {
-                    return Ok(total);
-                };
-                let block = self.lattice.kept_block(first, labels);
-                room.hand_over(&block, |features, labels| add(&mut total, features, labels));
-            }
-        };
-        let totals = (0..rayon::current_num_threads()).into_par_iter().map(total).collect::<Result<_, OutOfMemory>>();
+        let buffers = || Ok((start()?, Room::of(&self.lattice.encoding, self.block_rows)));
+        // A total may be as large as the rows of many blocks: one a thread.
+        let totals =
+            fold_blocks(self.labels, self.block_rows, rayon::current_num_threads(), buffers, |sum, first, labels| {
+                if let Ok((total, room)) = sum {
+                    let block = self.lattice.kept_block(first, labels);
+                    room.hand_over(&block, |features, labels| add(total, features, labels));
+                }
+            });
+        let totals = totals.map(|sum| sum.map(|(total, _)| total)).collect::<Result<_, OutOfMemory>>();
         totals.map_err(|error| EngineError(Box::new(error)))
     }
 }
