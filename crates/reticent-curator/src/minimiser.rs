@@ -18,7 +18,7 @@ use reticent_core::minimum::{
 };
 
 use crate::kernel::{ExactWeights, Instructions, MinimumPass, add_minimum};
-use crate::whole_rows::WholeRows;
+use crate::whole_rows::{WholeRows, bytes_at_once_max};
 
 mod curvature;
 
@@ -74,7 +74,9 @@ pub(crate) fn bytes_max(minimum: &Minimum, threads: u64) -> u64 {
     /// Of a weight: what is remembered, and as many vectors of 128 bits as the search has at once.
     const OF_WEIGHT: u64 = (MEMORY * 2 * size_of::<f64>() + 12 * size_of::<i128>()) as u64;
     let weights = u64::from(minimum.outputs()) * u64::from(minimum.columns);
-    weights * OF_WEIGHT + curvature::bytes_max(minimum, threads)
+    // Rows with their zeros.
+    let rows = bytes_at_once_max(minimum.columns as usize) as u64;
+    weights * OF_WEIGHT + threads * rows + curvature::bytes_max(minimum, threads)
 }
 
 impl<R: WholeRows> Problem<'_, R> {

@@ -42,8 +42,8 @@ pub(super) fn bytes_max(minimum: &Minimum, threads: u64) -> u64 {
     let (outputs, columns) = (u64::from(minimum.outputs()), u64::from(minimum.columns));
     let factors = outputs * columns * columns * size_of::<f64>() as u64;
     let sums = outputs * (columns * (columns + 1) / 2 + columns + 1) * size_of::<i64>() as u64;
-    // Rows with their zeros, the same times the roots, and the roots.
-    let rows = 2 * bytes_at_once_max(columns as usize) as u64 * (1 + outputs.div_ceil(columns));
+    // Rows times the roots of their weights, and those roots: 4 bytes an output for 2 a column.
+    let rows = bytes_at_once_max(columns as usize) as u64 * (1 + 2 * outputs.div_ceil(columns));
     factors + threads * (sums + rows)
 }
 
@@ -73,7 +73,7 @@ impl Curvature {
         self.forget();
         // Rows that cannot be read are found out by the next gradient.
         match self.weighted_products(problem, weights) {
-            Ok(sums) => self.factorise(&sums, problem.minimum.ridge()),
+            Ok(sums) => self.factorise(&sums),
             Err(_) => self.factors.clear(),
         }
     }
@@ -90,8 +90,8 @@ impl Curvature {
         )
     }
 
-    fn factorise(&mut self, sums: &[WeightedProducts], ridge: f64) {
-        let columns = self.columns;
+    fn factorise(&mut self, sums: &[WeightedProducts]) {
+        let (columns, ridge) = (self.columns, self.ridge);
         let unit = 2f64.powi(-2 * ROW_BITS as i32);
         self.factors.par_iter_mut().enumerate().for_each(|(output, factor)| {
             let mut place = 0;
