@@ -116,11 +116,11 @@ fn a_closed_pipe_is_no_error() {
 fn ended_by(signal: &str, folder: &Folder, arguments: &str, is_time: impl FnMut() -> bool) -> Outcome {
     let mut command = Command::new(program());
     command.args(arguments.split_whitespace()).current_dir(folder.path(""));
-    command_ended_by(signal, command, is_time)
+    command_ended_by(&[signal], command, is_time)
 }
 
 #[cfg(unix)]
-fn command_ended_by(signal: &str, mut command: Command, mut is_time: impl FnMut() -> bool) -> Outcome {
+fn command_ended_by(signals: &[&str], mut command: Command, mut is_time: impl FnMut() -> bool) -> Outcome {
     // Stdin stays open, so that a table that is read from it has no end.
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
@@ -128,21 +128,29 @@ fn command_ended_by(signal: &str, mut command: Command, mut is_time: impl FnMut(
         assert!(child.try_wait().expect("a child").is_none(), "it ended before the signal");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let sent = Command::new("sh").arg("-c").arg(format!("kill -{signal} {}", child.id())).status().expect("a shell");
-    assert!(sent.success());
+    for signal in signals {
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(Command::new("sh").arg("-c").arg(kill).status().expect("a shell").success());
+    }
     let stdin = child.stdin.take();
     let outcome = Outcome::of(child.wait_with_output().expect("a child"));
     drop(stdin);
     outcome
 }
 
+/// A fit that waits for the rest of its table.
 #[cfg(unix)]
-#[test]
-fn a_signal_leaves_no_half_written_file_and_says_what_may_be_paid() {
+fn fit_from_a_pipe() -> (Folder, String) {
     let folder = Folder::new();
     folder.remove("model.json");
     folder.succeed("ledger init pipe.ledger --epsilon 10 --delta 1e-6");
-    let waiting = FIT.replace("table.csv", "/dev/stdin") + " --ledger pipe.ledger";
+    (folder, FIT.replace("table.csv", "/dev/stdin") + " --ledger pipe.ledger")
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_leaves_no_half_written_file_and_says_what_may_be_paid() {
+    let (folder, waiting) = fit_from_a_pipe();
     let is_partial = |name: &String| name.ends_with(".partial");
     for (signal, code, message) in
         [("INT", 130, "error: interrupted; nothing was paid\n"), ("TERM", 143, "error: terminated; nothing was paid\n")]
@@ -170,32 +178,19 @@ fn a_signal_leaves_no_half_written_file_and_says_what_may_be_paid() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_that_goes_away_ends_a_command_but_for_nohup() {
-    let folder = Folder::new();
-    folder.remove("model.json");
-    folder.succeed("ledger init pipe.ledger --epsilon 10 --delta 1e-6");
-    let waiting = FIT.replace("table.csv", "/dev/stdin") + " --ledger pipe.ledger";
+    let (folder, waiting) = fit_from_a_pipe();
     let has_partial = || folder.files().keys().any(|name| name.ends_with(".partial"));
     let started = |how: &str| {
         let mut command = Command::new("env");
         command.arg(how).arg(program()).args(waiting.split_whitespace()).current_dir(folder.path(""));
         command
     };
-    let ended = command_ended_by("HUP", started("--default-signal=HUP"), has_partial);
+    let ended = command_ended_by(&["HUP"], started("--default-signal=HUP"), has_partial);
     assert_eq!((ended.code, ended.stderr.as_str()), (129, "error: the terminal went away; nothing was paid\n"));
     assert!(!has_partial());
 
-    let mut child = started("--ignore-signal=HUP").stdin(Stdio::piped()).spawn().expect("starts");
-    while !has_partial() {
-        assert!(child.try_wait().expect("a child").is_none(), "it ended before the signal");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let stdin = child.stdin.take();
-    for signal in ["HUP", "TERM"] {
-        let sent = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
-        assert!(sent.expect("kill").success());
-    }
-    assert_eq!(child.wait().expect("a child").code(), Some(143), "the first of the two did nothing");
-    drop(stdin);
+    let ended = command_ended_by(&["HUP", "TERM"], started("--ignore-signal=HUP"), has_partial);
+    assert_eq!(ended.code, 143, "the first of the two did nothing");
     assert!(!has_partial());
 }
 
