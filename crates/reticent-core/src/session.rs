@@ -199,7 +199,6 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`SessionError::Ledger`] when the ledger would not admit the request, or its file could not be written.
     pub fn hold_to_labels(&mut self, request: &Request) -> Result<(), SessionError> {
-        self.check_admitted(request)?;
         let purpose = format!("{}: no row has a usable label", request.purpose);
         self.ledger.charge(&Request { purpose, releases: Vec::new(), ..request.clone() })?;
         Ok(())

@@ -226,11 +226,11 @@ mod tests {
         let run = |asked: Descent| descend(&statistic, ResponseModel::Linear, data.longest, &asked, None);
         assert_eq!(run(Descent { learning_rate: Some(1e6), steps: 1000, ..descent() }), Err(DescentError::Diverged));
         let beyond = Some(1.001 * LINEAR_RATE_MAX);
-        let intercept_alone = Statistic { features: statistic.features.subcols(0, 1), ..statistic };
         let intercept_alone = Statistic {
+            features: statistic.features.subcols(0, 1),
             rows: statistic.rows.subcols(0, 1),
             released: statistic.released.subrows(0, 1),
-            ..intercept_alone
+            ..statistic
         };
         let alone = |rate: Option<f64>| {
             let asked = Descent { learning_rate: rate, steps: 1_000_000, l2: 0.0, ..descent() };
