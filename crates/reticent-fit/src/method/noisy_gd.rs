@@ -25,6 +25,7 @@ mod line_search;
 mod number;
 mod number_calibration;
 mod optimism;
+mod public_rows;
 mod rare_categories;
 mod saturation;
 mod signal_check;

@@ -6,7 +6,7 @@
 //!
 //! Sources: derived in `docs/methods/noisy-gd.md`, "Calibration"; Guo, Pleiss, Sun, Weinberger 2017 (one factor for all scores).
 
-use super::signal_check::PublicScores;
+use super::public_rows::PublicScores;
 use crate::softmax::softmax;
 
 /// The factors that are compared, an octave from each to the next.

@@ -11,11 +11,10 @@ use super::calibration::{FACTORS, intercepts_of, likely_factor, weight_scale};
 use super::class_counts::{ClassCounts, centred_logs};
 use super::heavy_ball::{Flow, TIME};
 use super::optimism::{degrees_of_freedom, expected_hits, share_of_hits};
+use super::public_rows::PublicRows;
 use super::rare_categories;
 use super::saturation::divisors_of;
-use super::signal_check::{
-    chance_of_signs, draw_scores, expected_gain, kept_of_hits, kept_share, unexplained, unexplained_by_hits,
-};
+use super::signal_check::{chance_of_signs, expected_gain, kept_of_hits, kept_share, unexplained, unexplained_by_hits};
 use crate::prepared_fit::{FitError, Fitted, Releases};
 use crate::released_marginals::ScaledColumns;
 use crate::softmax::softmax;
@@ -86,8 +85,8 @@ impl Descended {
     /// columns alone raises the first and the last of them in nearly all rows. With more than two classes intercepts move to what their
     /// shares stand for: the whole way as far as they still are where the counts put them, and half of it else.
     pub(super) fn check_hits(mut self, releases: &mut Releases<'_, '_>) -> Result<Self, FitError> {
-        let deviations = self.scaled.deviations();
-        let columns = deviations.len();
+        let public = PublicRows::of(&self.scaled);
+        let columns = public.deviations.len();
         let bases = if self.is_started { intercepts(&self.start, columns) } else { self.counts.log_odds(self.rows) };
         let mut first = self.start.clone();
         set_intercepts(&mut first, &bases, columns);
@@ -98,10 +97,10 @@ impl Descended {
         let change: Vec<f64> = self.weights.iter().zip(&first).map(|(weight, first)| weight - first).collect();
         let both: Vec<f64> = first.iter().chain(&self.weights).copied().collect();
         let released = releases.sum(releases.count() - 2, &self.encoding, PassWeights::quantise(&both))?;
-        let expected = self.rows * expected_gain(&first, &change, &deviations);
+        let expected = self.rows * expected_gain(&first, &change, &public);
         let mut of_columns = change.clone();
         set_intercepts(&mut of_columns, &vec![0.0; bases.len()], columns);
-        let drawn = draw_scores(&first, &of_columns, &deviations);
+        let drawn = public.scores(&first, &of_columns);
         let rises = one_a_class(intercepts(&change, columns));
         let values = released.values();
         let chance = self.freedom() * share_of_hits(&drawn, &rises, |_| 1.0);
@@ -113,13 +112,12 @@ impl Descended {
 
     /// Spreads the scores by the factor that the last release calls for.
     pub(super) fn calibrated(self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
-        let deviations = self.scaled.deviations();
-        let columns = deviations.len();
+        let columns = self.scaled.scale.len();
         let (mut first, mut change) = (self.start.clone(), self.change());
         for of_intercept in [&mut first, &mut change] {
             of_intercept.iter_mut().step_by(columns).for_each(|weight| *weight = 0.0);
         }
-        let drawn = draw_scores(&first, &change, &deviations);
+        let drawn = PublicRows::of(&self.scaled).scores(&first, &change);
         let ends = intercepts(&self.weights, columns);
         let scaled_by = |factor: f64| -> Vec<f64> {
             let mut weights: Vec<f64> =

@@ -7,6 +7,8 @@ const MOMENTUM: f64 = 0.9;
 /// Where the largest stable steps are too short for the time, momentum rises to at most `1 - MEMORY/T`: swings from the start,
 /// which shrink by `sqrt(beta)` a pass, are then down to `e^{-3}` at the end, before they are averaged.
 const MEMORY: f64 = 6.0;
+/// How fast momentum rises to its whole: see [`Stride::at_pass`].
+const RISE: f64 = 3.0;
 /// Share of the iterates, the last ones, that the result is the mean of.
 const AVERAGED_SHARE: f64 = 0.3;
 /// Time of the descent of two classes, in units of `n mu / A`, and the signal-to-noise ratio `n mu` at which it is halved: see
@@ -77,6 +79,17 @@ impl Stride {
     /// `eta T / (1 - beta)`.
     pub(super) fn time(self, passes: u32) -> f64 {
         self.step * f64::from(passes) / (1.0 - self.momentum)
+    }
+
+    /// That of the pass after so many others: momentum rises to its whole as `1 - 3/(pass + 3)`, and is no less than the least.
+    ///
+    /// What is found in the first passes would else be followed for as long as all that comes: where classes are nearly separable far beyond where
+    /// the loss is least, as slopes vanish soon, and the few rows that are wrong there bring weights back slowly. Steps are as near to the
+    /// longest stable ones as before.
+    fn at_pass(self, pass: u32) -> Self {
+        let pass = f64::from(pass);
+        let momentum = (1.0 - RISE / (pass + RISE)).max(MOMENTUM).min(self.momentum);
+        Self { step: self.step * (1.0 + momentum) / (1.0 + self.momentum), momentum }
     }
 }
 
@@ -179,6 +192,7 @@ pub(super) struct HeavyBall {
     stride: Stride,
     rows: f64,
     l2: f64,
+    passes: u32,
     left: u32,
     averaged: u32,
 }
@@ -188,7 +202,8 @@ impl HeavyBall {
     pub(super) fn from(start: Vec<f64>, columns: usize, stride: Stride, rows: f64, l2: f64, passes: u32) -> Self {
         let averaged = averaged_passes(passes);
         let zero = vec![0.0; start.len()];
-        Self { weights: start, velocity: zero.clone(), sum: zero, columns, stride, rows, l2, left: passes, averaged }
+        let (velocity, sum, left) = (zero.clone(), zero, passes);
+        Self { weights: start, velocity, sum, columns, stride, rows, l2, passes, left, averaged }
     }
 
     /// Goes on in other strides.
@@ -239,7 +254,7 @@ impl HeavyBall {
     }
 
     fn step(&mut self, slope: &[f64]) {
-        let Stride { step, momentum } = self.stride;
+        let Stride { step, momentum } = self.stride.at_pass(self.passes - self.left);
         let step = step / self.rows;
         for (place, slope) in slope.iter().enumerate() {
             self.velocity[place] = momentum * self.velocity[place] - step * slope;
@@ -282,6 +297,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Where classes are nearly separable the first slopes are as large as they can be and the later ones nothing, but for few rows.
+    #[test]
+    fn the_first_slopes_are_not_followed_for_as_long_as_later_ones() {
+        let stride = Stride { step: 1.9, momentum: 0.99 };
+        let passes = |passes: std::ops::RangeInclusive<u32>| passes.map(|pass| stride.at_pass(pass));
+        assert!(passes(0..=27).all(|at| (at.momentum - 0.9).abs() < 1e-12));
+        assert!((stride.at_pass(57).momentum - 0.95).abs() < 1e-12, "1 - 3/60");
+        assert!(passes(297..=1000).all(|at| (at.momentum - 0.99).abs() < 1e-12));
+        // `eta / (1 + beta)`, what is stable, is what it was.
+        assert!(passes(0..=400).all(|at| (at.step / (1.0 + at.momentum) - 1.9 / 1.99).abs() < 1e-12));
+        let short = Stride { step: 1.0, momentum: 0.9 };
+        assert!((short.at_pass(0).step - 1.0).abs() < 1e-12, "the least momentum is there from the start");
+        let moved = |slopes: &[f64]| {
+            let mut descent = HeavyBall::from(vec![0.0; 2], 2, stride, 1.0, 0.0, 1000);
+            (0..1000).for_each(|pass| descent.follow(&[0.0, *slopes.get(pass).unwrap_or(&0.0)]));
+            -descent.weights[1]
+        };
+        let (first, later) = (moved(&[1.0]), moved(&[&[0.0; 400][..], &[1.0]].concat()));
+        assert!(first < 0.2 * later && (later / 190.0 - 1.0).abs() < 0.01, "{first} {later}");
     }
 
     #[test]

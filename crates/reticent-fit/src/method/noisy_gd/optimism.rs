@@ -13,7 +13,7 @@
 use reticent_core::largest_place::largest_place;
 
 use super::heavy_ball::Flow;
-use super::signal_check::PublicScores;
+use super::public_rows::PublicScores;
 use crate::released_marginals::ScaledColumns;
 use crate::softmax::softmax;
 

@@ -53,15 +53,13 @@ pub(super) fn draw_to_their_feature(weights: &mut [f64], start: &[f64], scaled: 
         for ((column, score), share) in columns.zip(scores).zip(&block.shares) {
             let along = |share: f64| descent.along(scaled.scale[column], share, scaled.row_norm);
             let allowed = along(usual).spread().max(1.0 + DOUBT_ALLOWED);
-            let (mut total, mut kept) = (0.0, 0.0);
-            for (errors, density) in ERRORS {
+            let possible = ERRORS.map(|(errors, density)| {
                 let of_rows = (share + errors * block.noise).max(0.0);
                 let possible = along(of_rows);
-                let weight = density * possible.density(score - mean) * (of_rows + READ_ALONE * block.noise);
-                total += weight;
-                kept += weight * (allowed / possible.spread()).min(1.0);
-            }
-            let kept = if total > 0.0 { kept / total } else { 0.0 };
+                let rows = (of_rows + READ_ALONE * block.noise).max(f64::MIN_POSITIVE);
+                (possible.log_density(score - mean) + (density * rows).ln(), (allowed / possible.spread()).min(1.0))
+            });
+            let kept = mean_by_logs(&possible);
             let drawn = (1.0 - kept) * (mean - score);
             weights[column] += drawn / scaled.scale[column];
             weights[0] += drawn * scaled.centre[column];
@@ -93,11 +91,22 @@ impl Along {
         1.0 + self.noise / self.signal.max(f64::MIN_POSITIVE)
     }
 
-    /// Of a value, up to a constant.
-    fn density(self, value: f64) -> f64 {
+    /// Logarithm of the density of a value, up to a constant.
+    fn log_density(self, value: f64) -> f64 {
         let variance = (self.signal + self.noise).max(f64::MIN_POSITIVE);
-        (-value * value / (2.0 * variance)).exp() / variance.sqrt()
+        -0.5 * (value * value / variance + variance.ln())
     }
+}
+
+/// Mean of values by weights whose logarithms are given. Where classes can be separated an effect is so much larger than a usual one that the
+/// weights themselves would all be 0.
+fn mean_by_logs(possible: &[(f64, f64)]) -> f64 {
+    let most = possible.iter().fold(f64::NEG_INFINITY, |most, (log, _)| most.max(*log));
+    let (total, mean) = possible.iter().fold((0.0, 0.0), |(total, mean), (log, value)| {
+        let weight = (log - most).exp();
+        (total + weight, mean + weight * value)
+    });
+    mean / total
 }
 
 #[cfg(test)]
@@ -171,6 +180,19 @@ mod tests {
             .map(|category| score(&after, &scaled(1e-9), category) - score(&before, &scaled(1e-9), category))
             .collect();
         assert!(moved.iter().all(|moved| moved.abs() < 1e-3), "{moved:?}");
+    }
+
+    /// Effects of hundreds, as of a category that decides the class, have densities of 0 by any share.
+    #[test]
+    fn an_effect_of_any_size_is_kept_that_rows_bear_out() {
+        let scaled = scaled(1e-4);
+        let before = [0.3, 5.0, 0.0, 2e3, -3e3, 0.0];
+        let mut after = before;
+        draw_to_their_feature(&mut after, &[0.0; 6], &scaled, DESCENT);
+        for category in [1, 2] {
+            let [was, is] = [&before, &after].map(|weights| score(weights, &scaled, category));
+            assert!(was.abs() > 1e3 && (is / was - 1.0).abs() < 1e-3, "{category}: {was} {is}");
+        }
     }
 
     /// By hand: at x = 1 `(1 - e^{-2})/2 = .432332` of the noise and `(1 - 1/e)² = .399576` of the signal; far out noise falls as 1/(2x).

@@ -6,19 +6,16 @@
 //! known than the change itself, which carries the noise of every column.
 
 use reticent_core::largest_place::largest_place;
-use reticent_math::fixed_sequence::FixedSequence;
 use reticent_math::normal_mean::{END, over_normal};
 use reticent_math::sigmoid;
 
+use super::public_rows::PublicRows;
 use crate::softmax::softmax;
 
 /// Prior of the share that should be kept: mean and standard deviation.
 const PRIOR: (f64, f64) = (0.5, 0.6);
 /// Estimates from this share on keep everything: the check only tells weak signals, it does not tune strong ones.
 const WHOLE: f64 = 0.7;
-/// Fewest and most public draws of a row, and how many weights they may look at together.
-const DRAWS: (usize, usize) = (100, 1000);
-const WEIGHTS_DRAWN: usize = 10_000_000;
 /// Error of what is expected, and the least that a gain is taken to be, as shares of it.
 const EXPECTED_ERROR: f64 = 0.5;
 const GAIN_LEAST: f64 = 0.1;
@@ -103,13 +100,10 @@ pub(super) fn kept_of_hits(released: &[f64], noise: f64, expected: f64, optimism
     kept((released[0] - optimism) / gain, noise / gain)
 }
 
-/// Mean of `q_h - p_h` over rows, with `p` the probabilities by weights `first`, `q` those after `change`, and `h` the class whose score
-/// rises most. Weights are one a column and score, score after score; one score stands for two classes. `deviations` are those of the
-/// columns over rows, in public, as if columns were uncorrelated, uniform and centred; 0 for the intercept.
-///
-/// Drawn by a fixed sequence: the same public values give the same mean.
-pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -> f64 {
-    let drawn = draw_scores(first, change, deviations);
+/// Mean of `q_h - p_h` over public rows, with `p` the probabilities by weights `first`, `q` those after `change`, and `h` the class whose score
+/// rises most.
+pub(super) fn expected_gain(first: &[f64], change: &[f64], rows: &PublicRows<'_>) -> f64 {
+    let drawn = rows.scores(first, change);
     let gain = |(before, rises): &(Vec<f64>, Vec<f64>)| {
         let rising = largest_place(rises);
         let after: Vec<f64> = before.iter().zip(rises).map(|(before, rise)| before + rise).collect();
@@ -122,29 +116,6 @@ pub(super) fn expected_gain(first: &[f64], change: &[f64], deviations: &[f64]) -
 /// explained; `expected_hits` are a row's by the first model alone.
 pub(super) fn unexplained_by_hits(excess: f64, rows: f64, expected_hits: f64, chance: f64) -> f64 {
     left_by(|left| (excess - left * chance).max(0.0) / (rows * (1.0 - expected_hits)).max(1.0))
-}
-
-/// Scores of public rows by a model, and what a change adds to each: one a class.
-pub(super) type PublicScores = Vec<(Vec<f64>, Vec<f64>)>;
-
-/// Draws rows in public, as [`expected_gain`] says, and scores them.
-pub(super) fn draw_scores(first: &[f64], change: &[f64], deviations: &[f64]) -> PublicScores {
-    let draws = (WEIGHTS_DRAWN / first.len()).clamp(DRAWS.0, DRAWS.1);
-    let mut uniform = FixedSequence::new(0);
-    let mut row = vec![0.0; deviations.len()];
-    let mut draw = || {
-        row[0] = 1.0;
-        for (value, deviation) in row.iter_mut().zip(deviations).skip(1) {
-            *value = deviation * 3f64.sqrt() * uniform.next_uniform();
-        }
-        let scores_by = |weights: &[f64]| -> Vec<f64> {
-            let score = |of_class: &[f64]| of_class.iter().zip(&row).map(|(weight, value)| weight * value).sum();
-            let scores: Vec<f64> = weights.chunks_exact(row.len()).map(score).collect();
-            if let [score] = scores[..] { vec![0.0, score] } else { scores }
-        };
-        (scores_by(first), scores_by(change))
-    };
-    (0..draws).map(|_| draw()).collect()
 }
 
 /// The intercept with which a right model predicts this mean rate: lower than `logit rate` for a rare class, the more so the more scores
@@ -215,13 +186,15 @@ mod tests {
         let total = |z: f64| 0.5 * z.exp() + 0.3 * (-z).exp() + 0.2;
         let zero = mean(&|z| 0.5 * z.exp() / total(z) - 0.5);
         let one = mean(&|z| 0.3 * z.exp() / total(-z) - 0.3);
-        let found = expected_gain(&first, &change, &[0.0, 0.5, 2.0]);
+        let numbers = |deviations: &[f64]| PublicRows { deviations: deviations.to_vec(), features: Vec::new() };
+        let rows = numbers(&[0.0, 0.5, 2.0]);
+        let found = expected_gain(&first, &change, &rows);
         assert!((found - (zero + one) / 2.0).abs() < 0.005, "{found} {zero} {one}");
         // One score of two classes is that of the second.
-        let two = expected_gain(&[0.3, 0.0], &[0.0, 1.0], &[0.0, 0.5]);
+        let two = expected_gain(&[0.3, 0.0], &[0.0, 1.0], &numbers(&[0.0, 0.5]));
         let both = mean(&|z| (sigmoid(0.3 + z) - sigmoid(0.3 - z)) / 2.0);
         assert!((two - both).abs() < 0.005, "{two} {both}");
-        assert!(expected_gain(&first, &[0.0; 9], &[0.0, 0.5, 2.0]).abs() < 1e-15);
+        assert!(expected_gain(&first, &[0.0; 9], &rows).abs() < 1e-15);
     }
 
     #[test]
