@@ -133,6 +133,8 @@ def posterior(
         share = centre**2 / (centre**2 + skewed**2 + (s / gram[0, 0]) ** 2)
         of = np.append(1.0, np.clip(share * gram[0, 1:] / gram[0, 0], -3 * centre, 3 * centre))
         noise = (target_mean[1] * unit) ** 2 + centre**2 * (1 - share) * (weights[1:] @ weights[1:] + np.trace(covariance[1:, 1:]))
+        # No line is quite right: a twentieth of the residuals' deviation, whatever the number of rows.
+        noise += 0.05**2 * rows * sampling
         with_mean = covariance @ of - sampling * np.eye(d)[0]
         joint = np.block([[covariance, with_mean[:, None]], [with_mean[None, :], np.array([[of @ with_mean]])]])
         assert np.linalg.eigvalsh(joint)[0] > 0

@@ -48,6 +48,9 @@ pub struct GramNoise {
     pub square: f64,
 }
 
+/// Standard deviation, in that of residuals, of what the mean of residuals may be where rows of their own norm have none: no line is quite right.
+const MISFIT: f64 = 0.05;
+
 /// A released mean of the target over all rows, each counted as 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetMean {
@@ -282,7 +285,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let posterior = match intercept {
         Some(mean) => {
             let seen = release.centre_means(mean.centre_deviation);
-            posterior.given_mean(mean, &seen, unit_square / rows)
+            posterior.given_mean(mean, &seen, unit_square, rows)
         }
         None => posterior,
     };
@@ -320,11 +323,13 @@ impl NoisyGram<'_> {
 
 impl GramPosterior {
     /// The posterior after the mean of the target was observed with noise. It is the intercept and each slope times its column's mean, of which
-    /// the matrix says some, but for the sampling error that both share, `residual variance · per_row`: the rows are those of the matrix, and
-    /// tell nothing twice.
-    fn given_mean(mut self, mean: TargetMean, seen: &CentreMeans, per_row: f64) -> Self {
+    /// the matrix says some, but for the sampling error that both share, `residual variance · unit²/rows`: the rows are those of the matrix, and
+    /// tell nothing twice. Where the line does not hold, the mean of residuals is not that of rows of their own norm, whatever the number of rows:
+    /// that is noise of the mean, [`MISFIT`] of the residuals' deviation.
+    fn given_mean(mut self, mean: TargetMean, seen: &CentreMeans, unit_square: f64, rows: f64) -> Self {
         let columns = self.weights.len();
-        let shared = self.residual_variance * per_row;
+        let residual = self.residual_variance * unit_square;
+        let shared = residual / rows;
         let mut with_mean: Vec<f64> = (0..columns)
             .map(|j| self.covariance[j * columns..][..columns].iter().zip(&seen.means).map(|(one, of)| one * of).sum())
             .collect();
@@ -337,7 +342,8 @@ impl GramPosterior {
         }
         let of_slope = |column: usize| self.weights[column].powi(2) + self.covariance[column * (columns + 1)];
         let slopes: f64 = (1..columns).map(of_slope).sum();
-        let spread = doubt + mean.deviation * mean.deviation + seen.variance * slopes;
+        let of_mean = mean.deviation.powi(2) + seen.variance * slopes + MISFIT.powi(2) * residual;
+        let spread = doubt + of_mean;
         let apart = mean.value - self.weights.iter().zip(&seen.means).map(|(weight, of)| weight * of).sum::<f64>();
         for (j, share) in with_mean.iter().map(|one| one / spread).enumerate() {
             self.weights[j] += share * apart;

@@ -118,7 +118,7 @@ impl Fit {
         Ok(Fitted {
             encoding: self.auxiliary.encoding().clone(),
             weights: weights.collect(),
-            covariance: Some(Covariance::beside_rows(values, self.auxiliary.features(), self.auxiliary.columns())),
+            covariance: Some(Covariance { values, column_means: self.auxiliary.encoding().centre().to_vec() }),
         })
     }
 }

@@ -404,6 +404,34 @@ fn a_large_budget_keeps_what_is_far_out() {
 
 /// Ten columns that say nothing of the target, and a budget that could not show it if they did: 30 fits. What predictions vary by, next to the
 /// target's variance: .14 when large slopes were expected and small ones hardly, .09 now.
+/// A line where there is a root: residuals of rows of their own norm and of all rows have other means. A category of few rows is where the model is least
+/// sure, and must not make up for it: it did, four times its effect, the more surely the more rows there were.
+#[test]
+fn what_a_line_misses_is_not_taken_for_the_effect_of_a_rare_category() {
+    const ROWS: usize = 100_000;
+    let text = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\nrows = 100_000\n[target]\ncolumn = \"y\"\nbounds = [50, 100]\n[features]\n\
+                x = { bounds = [0, 650] }\nk = { categories = [\"no\", \"yes\"] }\n";
+    let schema = Schema::from_text(text).expect("legal");
+    let mut sequence = FixedSequence::new(5);
+    let mut table = CodedTable::empty(&schema);
+    for _ in 0..ROWS {
+        let (kind, share, is_rare) = (sequence.next_share(), sequence.next_share(), sequence.next_share() < 0.008);
+        let x = if kind < 0.02 { 400.0 + 250.0 * share } else { -50.0 * (1.0 - share).ln() };
+        let value = 90.0 - x.sqrt() + 2.0 * f64::from(is_rare) + sequence.next_normal();
+        table.push(&[Cell::Number(x), Cell::Category(1 + u32::from(is_rare))], Label::Value(value));
+    }
+    let engine = MemoryEngine::new(table);
+    for epsilon in [5.0, 50.0, 500.0] {
+        let (_, model) = fit(&schema, &engine, &default(), epsilon, 1);
+        let of = |column: &str| {
+            let found = model.outputs[0].coefficients.iter().find(|one| one.column == column);
+            found.expect("a column").coefficient
+        };
+        let effect = of("k=yes") - of("k=no");
+        assert!((effect - 2.0).abs() < 0.6, "epsilon {epsilon}: {effect}");
+    }
+}
+
 #[test]
 fn columns_without_a_signal_hardly_add_to_the_error_of_the_mean() {
     let names: String = (0..10).map(|column| format!("x{column} = {{ bounds = [-1, 1] }}\n")).collect();

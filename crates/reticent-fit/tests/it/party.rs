@@ -177,6 +177,41 @@ fn a_column_that_is_constant_in_public_still_counts() {
     assert!(votes.chunks(2).all(|row| row[1] < 0.2), "{votes:?}");
 }
 
+/// 10, 30 and 60 % of the public rows have a category: each is beside their mean by those shares, and the means of standardised columns are none.
+#[test]
+fn categories_are_beside_their_average_by_their_shares_of_the_public_rows() {
+    let schema = generate::schema(1, 1, PARTY);
+    // The intercept, the number, `other` and three categories.
+    let category = |row: usize| [1, 2, 2, 2, 3, 3, 3, 3, 3, 3][row % 10];
+    let rows: Vec<Vec<f64>> = (0..200)
+        .map(|row| {
+            let mut values = vec![1.0, (row / 10 % 11) as f64, 0.0, 0.0, 0.0, 0.0];
+            values[2 + category(row)] = 1.0;
+            values
+        })
+        .collect();
+    let auxiliary = Auxiliary::new(&schema, rows.iter().map(Vec::as_slice), String::new()).expect("enough");
+    let of_party =
+        |party: usize| (0..200).map(move |row| if (row + party) % 4 < category(row) { VOTE_STEPS as u16 } else { 0 });
+    let votes = (0..100).map(|party| of_party(party).collect()).collect();
+    let world = World { schema, slope: Vec::new(), auxiliary, votes };
+    let model = world.fit(Combiner::NoisyStatistic, &Options::default(), 100.0, 1);
+    let shares = [0.0, 0.1, 0.3, 0.6];
+    let categories = &model.outputs[0].coefficients[1..];
+    let mean: f64 = categories.iter().zip(shares).map(|(one, share)| share * one.coefficient).sum();
+    // Nobody is known of `other`.
+    for one in &categories[1..] {
+        let beside = one.from_average.expect("of a category");
+        assert!(
+            (beside.difference - (one.coefficient - mean)).abs() < 1e-9,
+            "{}: {beside:?} beside {mean}",
+            one.column
+        );
+    }
+    let errors: Vec<f64> = categories[1..].iter().map(|one| one.from_average.expect("known").standard_error).collect();
+    assert!(errors.windows(2).all(|pair| pair[0] > pair[1]) && errors[2] > 0.0, "the rarer the less known: {errors:?}");
+}
+
 #[test]
 fn what_cannot_be_combined_is_refused_by_name() {
     let world = World::new(3, 20, 4);
