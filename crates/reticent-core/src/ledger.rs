@@ -135,9 +135,9 @@ pub struct Account {
     pub budget: Option<Budget>,
     /// Spent so far in every promised relation.
     pub spent: BTreeMap<Relation, MuSquared>,
-    /// The labels that requests were about, each once; what nobody asks for where columns are not promised need not be there.
+    /// The labels that requests were about, each once; where no column is promised they need not be there.
     pub labels: Vec<LabelUse>,
-    /// How requests read the table, each way once; as with labels.
+    /// How requests read the table, each way once.
     pub tables: Vec<TableFormat>,
 }
 
@@ -190,15 +190,21 @@ impl Account {
         self.promises_labels() || self.spent.keys().any(of_unit)
     }
 
-    /// Checks that a request reads the table as earlier ones did, where the owner's promise is about a column. Relations have columns by
-    /// name, and a table read in another way gives the name to another column: a unit of several rows would be many units of one, and a
-    /// label a feature.
+    /// Checks that a request reads the table as earlier ones did: which rows it has, or a long record of one unit could be many rows; and, where the
+    /// owner's promise is about a column, which column a name means. Relations have columns by name, and a table read in another way gives the
+    /// name to another column: a unit of several rows would be many units of one, and a label a feature.
     ///
     /// # Errors
-    /// [`Refusal::OtherTable`].
+    /// [`Refusal::OtherRows`], [`Refusal::OtherTable`].
     pub fn check_table(&self, request: &Request) -> Result<(), Refusal> {
-        let Some(table) = request.table_as_read().filter(|_| self.promises_columns()) else { return Ok(()) };
-        if self.tables.iter().all(|earlier| *earlier == table) { Ok(()) } else { Err(Refusal::OtherTable) }
+        let Some(table) = request.table_as_read() else { return Ok(()) };
+        if self.tables.iter().any(|earlier| earlier.row_breaks() != table.row_breaks()) {
+            return Err(Refusal::OtherRows);
+        }
+        if self.promises_columns() && self.tables.iter().any(|earlier| *earlier != table) {
+            return Err(Refusal::OtherTable);
+        }
+        Ok(())
     }
 
     /// Whether labels are protected, and all else of a row is public, under a promised relation.
@@ -360,6 +366,13 @@ pub enum Refusal {
          schema), or make another ledger with `reticent ledger init`, which knows nothing of what this one has spent"
     )]
     OtherTable,
+    /// The file has other rows than before.
+    #[error(
+        "the ledger refuses: it protects rows, and earlier requests read the table with another `format` or `delimiter`, by which it may have \
+         other rows; declare them under [table] as before (a model brings those of its schema), or make another ledger with \
+         `reticent ledger init`, which knows nothing of what this one has spent"
+    )]
+    OtherRows,
     /// Another column is the label than before, whose values are public under label adjacency.
     #[error(
         "the ledger refuses: it promises to protect labels, earlier requests had them in the column {earlier:?} and this one in {column:?}, \

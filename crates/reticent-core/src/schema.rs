@@ -317,12 +317,22 @@ impl From<Schema> for SchemaParts {
 }
 
 impl TableFormat {
-    /// All of it that decides which rows a file has and which of its columns a name means. A header says what its columns are, and how
-    /// many values a row may list moves no column.
+    /// All of it that decides which rows a file has and which of its columns a name means. A header says what its columns are, how
+    /// many values a row may list moves no column, and missing values may be listed in any order.
     #[must_use]
     pub fn as_read(&self) -> Self {
         let columns = self.columns.clone().filter(|_| !self.header);
-        Self { nonzeros_max: None, columns, ..self.clone() }
+        let mut missing = self.missing.clone();
+        missing.sort_unstable();
+        missing.dedup();
+        Self { nonzeros_max: None, columns, missing, ..self.clone() }
+    }
+
+    /// What of it decides where a row of the file begins and ends, whatever its columns mean: line breaks within quotes do not end a row, and
+    /// quotes are what follows a delimiter.
+    #[must_use]
+    pub fn row_breaks(&self) -> (TextFormat, u8) {
+        (self.format, self.delimiter)
     }
 
     fn zero_is_missing(&self) -> bool {

@@ -32,7 +32,8 @@ pub struct DraftOptions {
     /// Whether a text file has a header. None: it has one, and the draft is refused when its first line looks like a
     /// row.
     pub header: Option<bool>,
-    /// The character between two values of a text file. None: the usual one that the first line has most of.
+    /// The character between two values of a text file. None: the usual one that the first line has most of; where that is a row, and the file is
+    /// not public, a comma.
     pub delimiter: Option<u8>,
 }
 
@@ -90,6 +91,7 @@ fn draft_of_text(
 ) -> Result<Draft, SourceError> {
     let delimiter = match options.delimiter {
         Some(delimiter) => delimiter,
+        None if options.header == Some(false) && !options.public => b',',
         None => most_frequent_delimiter(stream.peek(FIRST_LINE_MAX)?),
     };
     let mut table = CsvTable::new(path, stream, delimiter);
@@ -312,7 +314,9 @@ impl Draft {
             line(&mut text, format_args!("# Drafted from the values of {file}, which was declared public."));
             line(&mut text, format_args!("# Check that the bounds and lists below also suit the private table."));
         } else {
-            line(&mut text, format_args!("# Drafted from the column names of {file}; no value of it was looked at."));
+            let known =
+                if options.header == Some(false) { "number of values in the first line" } else { "column names" };
+            line(&mut text, format_args!("# Drafted from the {known} of {file}; no value of it was looked at."));
             line(&mut text, format_args!("# Complete every line that says \"fill in\", from what everybody may know:"));
             line(&mut text, format_args!("# what stands here is public, so do not look it up in the private table."));
         }

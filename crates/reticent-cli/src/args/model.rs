@@ -47,7 +47,7 @@ pub(crate) struct EvaluateArguments {
     /// Failure probability; default: the ledger's, else the model's
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Option<Delta>,
-    /// Ledger to charge; default: one beside the data file
+    /// Ledger to charge, which has to be there; default: the one beside the data file
     #[arg(long, value_name = "LEDGER")]
     pub(crate) ledger: Option<PathBuf>,
     #[command(flatten)]

@@ -16,8 +16,8 @@ use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
-use super::storage::Storage;
-use super::{data_name, read_model, read_with_ledger};
+use super::storage::{Storage, StoredRows};
+use super::{data_name, open_private, read_model};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, interrupt, progress, report};
@@ -64,13 +64,14 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     let schema = &model.schema;
     // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
     let storage = Storage::checked(&arguments.storage, schema, [])?;
-    // What cannot be asked at all is refused before a ledger is made beside the table.
     // Nobody vouches for a model file: a delta by which little is protected has to be said by the caller.
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let certified = certified.filter(|delta| !report::is_large(*delta));
     let usual = arguments.delta.or(certified).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
     plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, usual))?;
-    let (rows, mut ledger) = read_with_ledger(&arguments.data, schema, &place, &storage)?;
+    let source = open_private(&arguments.data, schema)?;
+    let mut ledger = place.open(&schema.relation())?;
+    let rows = StoredRows::read(source, schema, &storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let delta = arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
         Failure::Usage(

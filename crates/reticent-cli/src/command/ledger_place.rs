@@ -38,6 +38,12 @@ impl LedgerPlace {
         path
     }
 
+    /// Opens the ledger, which has to be there: for requests whose relation is not the owner's word, as that of a model file. A ledger that they made
+    /// would promise what somebody else chose.
+    pub(super) fn open(&self, relation: &Relation) -> Result<LedgerFile, Failure> {
+        open_for(self.path(), relation)
+    }
+
     /// Opens a ledger that was named: it may be missing, which is told before a row is read.
     pub(super) fn open_named(&self, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
         match self {

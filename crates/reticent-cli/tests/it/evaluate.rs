@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::predict::by_hand;
-use crate::support::{Folder, MODEL, OUTCOME, Table, is_close, json, keys, number, with_own_fingerprint};
+use crate::support::{FIT, Folder, MODEL, OUTCOME, Table, is_close, json, keys, number, with_own_fingerprint};
 
 const PUBLIC: &str = "evaluate --model model.json --data table.csv --public --json";
 const PRIVATE: &str = "evaluate --model model.json --data table.csv --epsilon 4 --delta 1e-6";
@@ -15,7 +15,49 @@ fn folder_of(table: &Table) -> Folder {
     folder
 }
 
-/// The promise of a ledger does not change: one that was made for nothing would close the table to every fit.
+/// With a ledger beside the table.
+fn paying_folder_of(table: &Table) -> Folder {
+    let folder = folder_of(table);
+    folder.succeed("ledger init table.csv.ledger --epsilon 20 --delta 1e-6");
+    folder
+}
+
+/// A ledger beside the table that has no limit, and so no delta.
+fn without_a_limit(folder: &Folder) {
+    folder.succeed(&FIT.replace("model.json", "fitted.json"));
+}
+
+/// What a ledger promises does not change, and who is protected is not a model file's to say.
+#[test]
+fn a_model_makes_no_ledger() {
+    let folder = folder_of(&Table::usual());
+    let message = folder.refuse(5, PRIVATE);
+    assert_snapshot!(message, @"error: table.csv.ledger: there is no such ledger; check the name, or make one that promises what the schema protects: `reticent ledger init table.csv.ledger --epsilon EPSILON --delta DELTA --promise row:add-remove`, with the most that may ever be spent");
+    assert!(!folder.exists("table.csv.ledger"));
+    let mut weaker = json(MODEL);
+    weaker["schema"]["privacy"]["adjacency"] = "label".into();
+    weaker["certificate"] = Value::Null;
+    folder.write("weaker.json", weaker.to_string());
+    folder.succeed("ledger init table.csv.ledger --epsilon 20 --delta 1e-6");
+    let message = folder.refuse(4, &PRIVATE.replace("model.json", "weaker.json"));
+    assert!(message.contains("the ledger promises only row:add-remove"), "{message}");
+}
+
+/// A record of several lines is one row, and a model by whose schema each line is one is refused: one person would count for many.
+#[test]
+fn a_model_that_finds_other_rows_in_the_table_is_refused() {
+    let folder = paying_folder_of(&Table::usual());
+    folder.succeed(PRIVATE);
+    let mut other = json(MODEL);
+    other["schema"]["table"]["delimiter"] = b' '.into();
+    other["certificate"] = Value::Null;
+    folder.write("other.json", other.to_string());
+    let spaced = String::from_utf8(Table::usual().csv()).expect("text").replace(',', " ");
+    folder.write("table.csv", spaced);
+    let message = folder.refuse(4, &PRIVATE.replace("model.json", "other.json"));
+    assert!(message.contains("another `format` or `delimiter`"), "{message}");
+}
+
 #[test]
 fn what_cannot_be_asked_leaves_no_ledger() {
     let folder = folder_of(&Table::usual());
@@ -95,7 +137,7 @@ fn public_rows_without_a_usable_label_have_no_figures() {
 /// Within eight standard errors of the noise, which the result itself states, and the width of its buckets.
 #[test]
 fn bought_figures_are_near_the_exact_ones_and_are_charged() {
-    let folder = folder_of(&Table::of(4000));
+    let folder = paying_folder_of(&Table::of(4000));
     let exact = json(&folder.succeed(PUBLIC));
     let bought = json(&folder.succeed(&format!("{PRIVATE} --json")));
     assert_eq!(
@@ -125,7 +167,7 @@ fn bought_figures_are_near_the_exact_ones_and_are_charged() {
 #[test]
 fn bought_figures_are_printed_with_their_error() {
     // So many rows that no figure is near an end of its range, where it would say so.
-    let folder = folder_of(&Table::of(4000));
+    let folder = paying_folder_of(&Table::of(4000));
     let text = folder.succeed(PRIVATE);
     let masked: String = text.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect();
     let head: Vec<&str> = masked.lines().take(3).collect();
@@ -154,6 +196,7 @@ fn an_evaluation_beyond_the_budget_is_refused() {
 #[test]
 fn without_any_delta_one_is_asked_for() {
     let folder = folder_of(&Table::usual());
+    without_a_limit(&folder);
     let mut public = json(MODEL);
     public["certificate"] = Value::Null;
     folder.write("model.json", public.to_string());
@@ -166,6 +209,7 @@ fn without_any_delta_one_is_asked_for() {
 #[test]
 fn a_large_delta_is_not_taken_from_a_model_and_is_named_where_it_is_given() {
     let folder = folder_of(&Table::usual());
+    without_a_limit(&folder);
     let mut changed = json(MODEL);
     changed["certificate"]["delta"] = 0.5.into();
     folder.write("changed.json", changed.to_string());
@@ -180,7 +224,7 @@ fn a_large_delta_is_not_taken_from_a_model_and_is_named_where_it_is_given() {
 fn a_model_of_grouped_units_needs_the_unit_to_be_evaluated() {
     let folder = folder_of(&Table::usual());
     folder.write("schema.toml", crate::support::SCHEMA.replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"));
-    folder.succeed(crate::support::FIT);
+    folder.succeed(FIT);
     let bought = json(&folder.succeed(&format!("{PRIVATE} --json")));
     assert_eq!(bought["privacy"]["relation"], "patient<=4:add-remove");
     folder.write("open.csv", "age,dose,ward,outcome\n20,100,north,no\n");

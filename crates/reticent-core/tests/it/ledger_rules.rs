@@ -214,10 +214,11 @@ fn tables_read_in_another_way_are_refused_where_a_column_is_promised() {
         (without_header("[\"visit\", \"patient\", \"x\", \"y\"]"), false),
         (without_header("[\"patient\", \"visit\", \"y\", \"x\"]"), false),
         (String::new(), false),
-        (format!("{first}\ndelimiter = \";\""), false),
         (format!("{first}\nmissing = [\"0\"]"), false),
+        (format!("{first}\nmissing = [\"null\", \"NaN\", \"NA\", \"?\", \"\", \"NA\"]"), true),
         (first.clone(), true),
     ];
+    let ways_of_other_rows = ["delimiter = \"\\t\"".to_owned(), format!("{first}\ndelimiter = \";\"")];
     let unit = |relation: &Relation| relation.unit.clone();
     let about = |table: &str, unit: &PrivacyUnit, adjacency: &str| {
         let privacy = match unit {
@@ -253,6 +254,13 @@ fn tables_read_in_another_way_are_refused_where_a_column_is_promised() {
             assert_eq!(answer.err(), refusal, "{promised:?} {way}");
             assert_eq!(ledger == before, refusal.is_some(), "nothing was charged");
         }
+        for way in &ways_of_other_rows {
+            let before = ledger.clone();
+            // Whatever is promised: a record of many lines is one row of the one and many of the other.
+            let answer = ledger.book(&about(way, &unit, "add-remove"));
+            assert_eq!(answer.err(), Some(Refusal::OtherRows), "{promised:?} {way}");
+            assert_eq!(ledger, before, "nothing was charged");
+        }
         ledger.book(&early).expect("read again as it was written");
     }
     // With labels their table was kept earlier than by itself.
@@ -261,9 +269,12 @@ fn tables_read_in_another_way_are_refused_where_a_column_is_promised() {
     let early = Request { labels: serde_json::from_str(labels).expect("of an earlier time"), ..request(1 << 30, 1) };
     let mut ledger = account(None, &[Adjacency::Label]);
     ledger.book(&early).expect("the first");
-    for (table, is_the_same) in [("delimiter = \";\"\nmissing = []", true), ("delimiter = \";\"", false)] {
-        let answer = ledger.book(&about(table, &PrivacyUnit::Row, "label"));
-        assert_eq!(answer.err(), (!is_the_same).then_some(Refusal::OtherTable), "{table}");
+    for (table, refusal) in [
+        ("delimiter = \";\"\nmissing = []", None),
+        ("delimiter = \";\"", Some(Refusal::OtherTable)),
+        ("missing = []", Some(Refusal::OtherRows)),
+    ] {
+        assert_eq!(ledger.book(&about(table, &PrivacyUnit::Row, "label")).err(), refusal, "{table}");
     }
 }
 

@@ -104,9 +104,7 @@ impl<'t> Reading<'t> {
                 .ok_or_else(|| self.damaged("the charges add up to more than a ledger can hold"))?;
         }
         let mut account = Account { budget: self.budget()?, spent, labels: Vec::new(), tables: Vec::new() };
-        if account.promises_columns() {
-            self.remember_requests(&mut account)?;
-        }
+        self.remember_requests(&mut account)?;
         Ok(account)
     }
 
