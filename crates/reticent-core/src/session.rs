@@ -145,6 +145,19 @@ impl<'a> Session<'a> {
         Ok(self.engine.row_number())
     }
 
+    /// Whether no row has a usable label, where which rows have one is public under every promise; else `false`, as of an engine that does not tell.
+    /// It is for the request that will be paid.
+    ///
+    /// # Errors
+    /// [`SessionError::Ledger`] when the ledger would not admit the request, as one about other labels than earlier ones.
+    pub fn is_without_labels(&self, request: &Request) -> Result<bool, SessionError> {
+        if !self.promised.iter().chain([&self.claimed]).all(|promised| promised.adjacency == Adjacency::Label) {
+            return Ok(false);
+        }
+        self.check_admitted(request)?;
+        Ok(self.engine.row_number() == Some(0))
+    }
+
     /// The features of the rows with a usable label, where the claim is about labels alone and features are public to the fitter; they
     /// are for the request that will be paid.
     ///

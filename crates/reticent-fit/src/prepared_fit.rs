@@ -38,7 +38,7 @@ pub enum FitError {
     /// There is nothing to fit, which was found before anything was paid. That is itself told of the declared classes alone: the ledger holds
     /// to them now.
     #[error(
-        "no row has a usable label; compare the spellings of the target's values with the schema. Nothing was charged, but the ledger holds to \
+        "no row has a usable label; compare the spellings of the target's values with the schema (a number is written 12.5, not 12,5 or 12 kg). Nothing was charged, but the ledger holds to \
          the classes or bounds of this schema from now on, as others would tell labels unpaid: for others make another ledger with \
          `reticent ledger init`, or remove this one if nothing was paid through it"
     )]
@@ -124,7 +124,9 @@ impl PreparedFit {
         request: &Request,
         progress: &mut dyn FnMut(&Release),
     ) -> Result<Fitted, FitError> {
-        let fitted = (self.compute)(&mut Releases { plan: &self.plan, request, session, grants: None, progress })?;
+        let mut releases = Releases { plan: &self.plan, request, session, grants: None, progress };
+        releases.refuse_without_labels()?;
+        let fitted = (self.compute)(&mut releases)?;
         if fitted.weights.iter().all(|weight| weight.is_finite()) {
             Ok(fitted)
         } else {
@@ -176,12 +178,14 @@ impl Releases<'_, '_> {
         Ok(())
     }
 
-    /// The refusal of a table without usable labels: told after the ledger holds to the labels that it is about.
-    pub fn refuse_without_labels(&mut self) -> FitError {
-        match self.session.hold_to_labels(self.request) {
-            Ok(()) => FitError::NoLabels,
-            Err(error) => FitError::Session(error),
+    /// Refuses a table without usable labels, where which rows have one is public: before payment, and after the ledger holds to the labels that
+    /// it is about.
+    fn refuse_without_labels(&mut self) -> Result<(), FitError> {
+        if !self.session.is_without_labels(self.request)? {
+            return Ok(());
         }
+        self.session.hold_to_labels(self.request)?;
+        Err(FitError::NoLabels)
     }
 
     /// The noisy sum over the encoded rows that is planned at `place`.

@@ -477,9 +477,6 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
 /// Vectors of the public features, then the releases, then the estimate.
 fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
     let features = releases.public_features()?;
-    if features.rows() == 0 {
-        return Err(releases.refuse_without_labels());
-    }
     // How many rows there are depends on which labels are usable: from here on their classes are the ones that were paid for.
     releases.pay()?;
     let last = releases.count() - 1;

@@ -352,23 +352,25 @@ fn a_table_without_usable_labels_costs_nothing_and_holds_the_ledger_to_its_class
         .expect("legal")
     };
     let schema = of_classes("[\"flu\", \"cold\"]");
-    let mut ledger = MemoryLedger::promising(schema.relation(), None);
-    let mut refused = |schema: &Schema| {
-        let prepared = Asked::of("walr").prepare(schema, &claim(schema.relation(), 1.0)).expect("affordable");
-        let empty = MemoryEngine::new(CodedTable::empty(schema));
-        let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
-        let error = prepared.fit(&mut session, &prepared.plan().request("table", schema), &mut |_| {});
-        drop(session);
-        let entries = ledger.charged.len();
-        (error.expect_err("no rows"), entries, ledger.charged.iter().all(|request| request.releases.is_empty()))
-    };
-    assert!(matches!(refused(&schema), (FitError::NoLabels, 1, true)));
-    let (error, entries, are_free) = refused(&of_classes("[\"flu\", \"plague\"]"));
-    let FitError::Session(SessionError::Ledger(LedgerError::Refused(refusal))) = error else { panic!("{error}") };
-    assert_eq!(refusal, Refusal::OtherLabels { column: "y".to_owned() });
-    assert!(entries == 1 && are_free, "nothing was charged");
-    // Nothing more is told of the classes that it is held to.
-    assert!(matches!(refused(&schema), (FitError::NoLabels, _, true)));
+    for method in ["walr", "noisy-gd", "objective-perturbation", "functional"] {
+        let mut ledger = MemoryLedger::promising(schema.relation(), None);
+        let mut refused = |schema: &Schema| {
+            let prepared = Asked::of(method).prepare(schema, &claim(schema.relation(), 1.0)).expect("affordable");
+            let empty = MemoryEngine::new(CodedTable::empty(schema));
+            let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
+            let error = prepared.fit(&mut session, &prepared.plan().request("table", schema), &mut |_| {});
+            drop(session);
+            let entries = ledger.charged.len();
+            (error.expect_err("no rows"), entries, ledger.charged.iter().all(|request| request.releases.is_empty()))
+        };
+        assert!(matches!(refused(&schema), (FitError::NoLabels, 1, true)));
+        let (error, entries, are_free) = refused(&of_classes("[\"flu\", \"plague\"]"));
+        let FitError::Session(SessionError::Ledger(LedgerError::Refused(refusal))) = error else { panic!("{error}") };
+        assert_eq!(refusal, Refusal::OtherLabels { column: "y".to_owned() });
+        assert!(entries == 1 && are_free, "nothing was charged");
+        // Nothing more is told of the classes that it is held to.
+        assert!(matches!(refused(&schema), (FitError::NoLabels, _, true)));
+    }
 }
 
 /// Not by the rows: those with a usable label would tell, unpaid, which labels they have.
