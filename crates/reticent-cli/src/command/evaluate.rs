@@ -38,7 +38,8 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
 
 /// Exact figures; rows without a usable label are left out, and there must be others.
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
-    let source = TableSource::open(data, &model.schema, Need::FeaturesAndTarget).map_err(Failure::of_a_models_table)?;
+    let need = Need::FeaturesAndTargetOfPublicRows;
+    let source = TableSource::open(data, &model.schema, need).map_err(Failure::of_a_models_table)?;
     let mut columns = RawColumns::new(Coding::of(&model.schema));
     let mut scored = public::Scored::new(model);
     let mut score = |row: Row<'_>| {

@@ -228,6 +228,13 @@ fn a_model_of_grouped_units_needs_the_unit_to_be_evaluated() {
     let bought = json(&folder.succeed(&format!("{PRIVATE} --json")));
     assert_eq!(bought["privacy"]["relation"], "patient<=4:add-remove");
     folder.write("open.csv", "age,dose,ward,outcome\n20,100,north,no\n");
-    let message = folder.refuse(3, &PRIVATE.replace("table.csv", "open.csv"));
+    let message = folder.refuse(
+        3,
+        &PRIVATE.replace("table.csv", "open.csv").replace("--epsilon", "--ledger table.csv.ledger --epsilon"),
+    );
     assert!(message.contains("has no column \"patient\""), "{message}");
+    // Of public rows nobody is protected: without the column, and without a key, each counts.
+    assert_eq!(json(&folder.succeed(&PUBLIC.replace("table.csv", "open.csv")))["n"], 1);
+    folder.write("open.csv", "patient,age,dose,ward,outcome\nNA,20,100,north,no\np,30,100,north,yes\n");
+    assert_eq!(json(&folder.succeed(&PUBLIC.replace("table.csv", "open.csv")))["n"], 2);
 }
