@@ -177,6 +177,8 @@ struct Summary {
     /// How many values are numbers, and how many are not.
     numbers: u64,
     others: u64,
+    /// Whether one of the others is a code such as 007: a number would be another's.
+    has_codes: bool,
     /// Those of the others that a person would read as numbers.
     foreign: ForeignNumbers,
 }
@@ -193,6 +195,7 @@ impl Default for Summary {
             seen: HashSet::new(),
             numbers: 0,
             others: 0,
+            has_codes: false,
             foreign: ForeignNumbers::default(),
         }
     }
@@ -224,6 +227,7 @@ impl Summary {
                     Ok(_) | Err(_) => {
                         self.is_number = false;
                         self.others += 1;
+                        self.has_codes |= is_code;
                         self.foreign.observe(text);
                         self.observe_word(text);
                     }
@@ -267,9 +271,12 @@ impl Summary {
         self.foreign.hint(self.numbers, self.others)
     }
 
-    /// Whether nearly all values are numbers, and too many to be classes: the others are then taken for missing values.
+    /// Whether nearly all values are numbers, and too many to be classes: the others, none of them a code, are then taken for missing values.
     fn is_nearly_number(&self) -> bool {
-        self.words.is_none() && self.numbers > 0 && 10 * self.numbers >= 9 * (self.numbers + self.others)
+        self.words.is_none()
+            && !self.has_codes
+            && self.numbers > 0
+            && 10 * self.numbers >= 9 * (self.numbers + self.others)
     }
 
     /// The different words but for capitals.

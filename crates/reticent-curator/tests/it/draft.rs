@@ -221,6 +221,15 @@ fn targets_are_classes_or_quantities() {
     assert!(target(&["yes", "yes"]).contains("# The column has one value only."));
 }
 
+/// One zip code in twenty begins with a 0: read as numbers, these would be others, or beyond the bounds.
+#[test]
+fn codes_are_not_numbers_though_most_look_like_some() {
+    let rows: String = (0..400).map(|row| format!("{:05},{}\n", 4_000 + 250 * row, row % 2)).collect();
+    let folder = Files::new();
+    let text = draft(&folder.text(&format!("zip,y\n{rows}")), &public("y"));
+    assert!(text.contains("# zip has more than 50 different words"), "{text}");
+}
+
 #[test]
 fn a_column_of_many_words_is_left_out_with_the_reason() {
     let files = Files::new();
