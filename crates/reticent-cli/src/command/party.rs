@@ -93,7 +93,13 @@ fn ballot(arguments: &BallotArguments) -> Result<(), Failure> {
         )));
     }
     let question = Question::read(&arguments.ballot)?;
-    out.write_and_finish(&question.ballot.blank(&arguments.party))
+    out.write_and_finish(&question.ballot.blank(&arguments.party))?;
+    files::print(&format!(
+        "Blank ballot of {} with {} rows: {}\nWrite the vote of your classifier into each row.\n",
+        arguments.party,
+        question.ballot.rows(),
+        arguments.out.display(),
+    ))
 }
 
 /// Local training: nothing of it leaves the party but the votes, and those are for the combiner alone.

@@ -91,7 +91,8 @@ pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
     let (mut errors, mut cut) = (serde_json::Map::new(), Vec::new());
     for (_, name, figure, range) in figures(evaluation) {
         let Some(Figure { value, standard_error: Some(error) }) = figure else { continue };
-        errors.insert(name.to_owned(), json!(error));
+        // Of a figure that is not defined there is no error; in a document both are null.
+        errors.insert(name.to_owned(), json!(if value.is_finite() { error } else { f64::NAN }));
         if is_cut(value, &range) {
             cut.push(name);
         }
@@ -119,6 +120,8 @@ mod tests {
         let document = evaluation_json(&bought);
         assert_eq!(document["cut"], json!(["auc"]));
         assert_eq!(document["standard_error"], json!({ "auc": 0.3, "log_loss": 0.2 }));
+        let nothing = Evaluation { r_squared: figure(f64::NAN, Some(3e19)), ..Evaluation::default() };
+        assert_eq!(evaluation_json(&nothing)["standard_error"], json!({ "r_squared": null }));
         let exact = Evaluation { auc: figure(1.0, None), ..Evaluation::default() };
         assert!(evaluation_json(&exact).get("cut").is_none());
         assert_eq!(evaluation(&exact), "AUC           1.0000\n");
