@@ -19,14 +19,16 @@ const PRODUCTS_MAX: u64 = 1 << 26;
 const CURVATURE_MIN: f64 = 1.0 / 2048.0;
 
 /// What is known of the curvature. No answer depends on it, only how soon it is found: so where there is no room for the products of all
-/// columns, or they would take longer than they save, steps and gradients alone tell of it.
+/// columns, or they would take longer than they save, squares of columns stand for them, and steps and gradients tell of the rest.
 pub(super) struct Curvature {
     columns: usize,
     /// Cholesky factors of `sum_i w_i u_i u_i^T + lambda` for every output, `w_i = p (1 - p)`; none where there is no room.
     factors: Vec<Vec<f64>>,
     /// Whether the factors are of rows.
     is_factorised: bool,
-    /// What stands for them before a step has told of anything: the largest there can be.
+    /// The diagonals of the same, output after output, where there are no factors; empty before they are of rows.
+    diagonals: Vec<f64>,
+    /// The largest curvature that there can be.
     steepest: f64,
     /// The least.
     ridge: f64,
@@ -34,12 +36,13 @@ pub(super) struct Curvature {
     memory: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
-/// Bytes of the factors, and in each thread of the products and of the rows that are multiplied by the roots of their weights.
+/// Bytes of the factors, and in each thread of the products and of the rows that are multiplied by the roots of their weights; or those of the
+/// squares.
 pub(super) fn bytes_max(minimum: &Minimum, threads: u64) -> u64 {
-    if !has_products(minimum) {
-        return 0;
-    }
     let (outputs, columns) = (u64::from(minimum.outputs()), u64::from(minimum.columns));
+    if !has_products(minimum) {
+        return outputs * columns * size_of::<i64>() as u64 * (1 + threads);
+    }
     let factors = outputs * columns * columns * size_of::<f64>() as u64;
     let sums = outputs * (columns * (columns + 1) / 2 + columns + 1) * size_of::<i64>() as u64;
     // Rows times the roots of their weights, and those roots: 4 bytes an output for 2 a column.
@@ -57,25 +60,61 @@ impl Curvature {
         let columns = minimum.columns as usize;
         let factors = if has_products(minimum) { 0..minimum.outputs() } else { 0..0 };
         let factors = factors.map(|_| zeros(columns * columns)).collect::<Result<_, _>>().unwrap_or_default();
-        Self { columns, factors, is_factorised: false, steepest, ridge: minimum.ridge(), memory: Vec::new() }
+        let (diagonals, ridge, memory) = (Vec::new(), minimum.ridge(), Vec::new());
+        Self { columns, factors, is_factorised: false, diagonals, steepest, ridge, memory }
     }
 
     /// Whether [`Self::direction`] can be asked.
     pub(super) fn is_known(&self) -> bool {
-        self.is_factorised || self.factors.is_empty()
+        self.is_factorised || !self.diagonals.is_empty()
     }
 
     /// A row counts by `trunc(sqrt(w_i) u_i)`.
     pub(super) fn refresh(&mut self, problem: &Problem<'_, impl WholeRows>, weights: &[i128]) {
-        if self.factors.is_empty() {
-            return;
-        }
         self.forget();
         // Rows that cannot be read are found out by the next gradient.
-        match self.weighted_products(problem, weights) {
-            Ok(sums) => self.factorise(&sums),
-            Err(_) => self.factors.clear(),
+        if !self.factors.is_empty() {
+            match self.weighted_products(problem, weights) {
+                Ok(sums) => return self.factorise(&sums),
+                Err(_) => self.factors.clear(),
+            }
         }
+        self.diagonals = match self.weighted_squares(problem, weights) {
+            Ok(squares) => squares,
+            Err(_) => vec![self.steepest; weights.len()],
+        };
+    }
+
+    /// `sum_i trunc(sqrt(w_i) u_ij)^2 + lambda`, output after output.
+    fn weighted_squares(
+        &self,
+        problem: &Problem<'_, impl WholeRows>,
+        weights: &[i128],
+    ) -> Result<Vec<f64>, EngineError> {
+        let (columns, outputs) = (self.columns, problem.outputs());
+        let weights: Vec<f64> = weights.iter().map(|weight| to_float(*weight)).collect();
+        let sums = problem.rows.fold(
+            || zeros::<i64>(outputs * columns),
+            |sums, features, labels| {
+                let mut dots = vec![0.0; outputs];
+                for (row, label) in features.chunks_exact(columns).zip(labels) {
+                    if !find_roots(problem, &weights, row, *label, &mut dots) {
+                        continue;
+                    }
+                    for (sums, root) in sums.chunks_exact_mut(columns).zip(&dots) {
+                        for (sum, one) in sums.iter_mut().zip(row).filter(|(_, one)| **one != 0) {
+                            *sum += i64::from((*root as f32 * f32::from(*one)) as i16).pow(2);
+                        }
+                    }
+                }
+            },
+        )?;
+        let unit = 2f64.powi(-2 * ROW_BITS as i32);
+        let of_place = |place: usize| {
+            let square: i64 = sums.iter().map(|sums| sums[place]).sum();
+            square as f64 * unit + self.ridge
+        };
+        Ok((0..weights.len()).map(of_place).collect())
     }
 
     fn weighted_products(
@@ -122,7 +161,7 @@ impl Curvature {
         self.memory.clear();
     }
 
-    /// `-B^-1 g` with the remembered corrections (Nocedal and Wright 2006, Algorithm 7.4; without factors their equation 7.20 for `B`).
+    /// `-B^-1 g` with the remembered corrections (Nocedal and Wright 2006, Algorithm 7.4).
     pub(super) fn direction(&self, gradient: &[f64]) -> Vec<f64> {
         let mut direction: Vec<f64> = gradient.iter().map(|one| -one).collect();
         let mut factors = Vec::with_capacity(self.memory.len());
@@ -145,9 +184,7 @@ impl Curvature {
         let is_of_classes = vector.len() > self.columns;
         let common = if is_of_classes { take_mean_off(vector, self.columns) } else { Vec::new() };
         if self.factors.is_empty() {
-            let last = self.memory.last();
-            let scale = last.map_or(1.0 / self.steepest, |(moved, turned)| dot(moved, turned) / dot(turned, turned));
-            vector.iter_mut().for_each(|one| *one *= scale);
+            vector.iter_mut().zip(&self.diagonals).for_each(|(one, diagonal)| *one /= diagonal);
         }
         for (part, factor) in vector.chunks_exact_mut(self.columns).zip(&self.factors) {
             solve(factor, part);
@@ -221,17 +258,28 @@ impl WeightedProducts {
         let (columns, rows) = (problem.columns(), labels.len());
         let mut dots = vec![0.0; problem.outputs()];
         for (place, (row, label)) in features.chunks_exact(columns).zip(labels).enumerate() {
-            for (dot, weights) in dots.iter_mut().zip(weights.chunks_exact(columns)) {
-                *dot = float_dot(weights, row);
-            }
-            probabilities(&mut dots);
-            let counts = problem.class(*label).is_some();
-            for (roots, p) in self.roots.chunks_exact_mut(rows).zip(&dots) {
-                let root = (*p * (1.0 - *p)).max(CURVATURE_MIN).sqrt() as f32;
-                roots[place] = if counts { root } else { 0.0 };
+            let counts = find_roots(problem, weights, row, *label, &mut dots);
+            for (roots, root) in self.roots.chunks_exact_mut(rows).zip(&dots) {
+                roots[place] = if counts { *root as f32 } else { 0.0 };
             }
         }
     }
+}
+
+/// The root of the row's weight in each output; `false` of a row that does not count.
+fn find_roots(
+    problem: &Problem<'_, impl WholeRows>,
+    weights: &[f64],
+    row: &[i16],
+    label: CodedLabel,
+    roots: &mut [f64],
+) -> bool {
+    for (dot, weights) in roots.iter_mut().zip(weights.chunks_exact(problem.columns())) {
+        *dot = float_dot(weights, row);
+    }
+    probabilities(roots);
+    roots.iter_mut().for_each(|p| *p = (*p * (1.0 - *p)).max(CURVATURE_MIN).sqrt());
+    problem.class(label).is_some()
 }
 
 /// Lower Cholesky factor in place; a pivot that rounding made too small is raised, which costs speed, not correctness.
