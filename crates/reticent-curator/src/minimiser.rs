@@ -291,7 +291,7 @@ mod tests {
     use crate::out_of_memory::OutOfMemory;
 
     /// Rows as they are, so many at once.
-    struct Rows<'a> {
+    pub(super) struct Rows<'a> {
         features: &'a [i16],
         columns: usize,
         labels: &'a [CodedLabel],
@@ -325,16 +325,16 @@ mod tests {
 
     /// Tables of the golden file: rows, labels, ridge, centre and linear term.
     #[derive(Clone)]
-    struct Case {
+    pub(super) struct Case {
         features: Vec<i16>,
-        labels: Vec<i16>,
-        centre: Vec<i128>,
+        pub(super) labels: Vec<i16>,
+        pub(super) centre: Vec<i128>,
         perturbation: Vec<i128>,
-        minimum: Minimum,
+        pub(super) minimum: Minimum,
         theta: Vec<f64>,
     }
 
-    fn cases() -> Vec<Case> {
+    pub(super) fn cases() -> Vec<Case> {
         let golden: serde_json::Value =
             serde_json::from_str(include_str!("../../../testdata/golden/objective_perturbation/vectors.json"))
                 .expect("valid");
@@ -367,11 +367,11 @@ mod tests {
         golden["minimisers"].as_array().expect("a list").iter().map(case).collect()
     }
 
-    fn rows<'a>(case: &'a Case, labels: &'a [CodedLabel], at_once: usize) -> Rows<'a> {
+    pub(super) fn rows<'a>(case: &'a Case, labels: &'a [CodedLabel], at_once: usize) -> Rows<'a> {
         Rows { features: &case.features, columns: 3, labels, at_once }
     }
 
-    fn problem<'a>(case: &'a Case, rows: &'a Rows<'a>) -> Problem<'a, Rows<'a>> {
+    pub(super) fn problem<'a>(case: &'a Case, rows: &'a Rows<'a>) -> Problem<'a, Rows<'a>> {
         Problem {
             rows,
             minimum: case.minimum,

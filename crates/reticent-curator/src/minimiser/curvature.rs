@@ -311,3 +311,39 @@ fn solve(factor: &[f64], right: &mut [f64]) {
         right[..j].iter_mut().zip(row).for_each(|(one, factor)| *one -= value * factor);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{cases, problem, rows};
+    use super::*;
+
+    /// The diagonal of `L L^T` is that of the products.
+    #[test]
+    fn squares_of_columns_are_the_diagonal_of_their_products() {
+        for case in &cases() {
+            let rows = rows(case, &case.labels, 3);
+            let problem = problem(case, &rows);
+            let of = |has_room: bool| {
+                let mut curvature = Curvature::new(&case.minimum, problem.steepest());
+                if !has_room {
+                    curvature.factors.clear();
+                }
+                curvature.refresh(&problem, &case.centre);
+                assert!(curvature.is_known() && curvature.is_factorised == has_room);
+                curvature
+            };
+            let (with, without) = (of(true), of(false));
+            let squares = with.factors.iter().flat_map(|factor| {
+                factor
+                    .chunks_exact(with.columns)
+                    .enumerate()
+                    .map(|(row, entries)| dot(&entries[..=row], &entries[..=row]))
+            });
+            let squares: Vec<f64> = squares.collect();
+            assert_eq!(squares.len(), without.diagonals.len());
+            for (square, found) in squares.iter().zip(&without.diagonals) {
+                assert!(*found > 0.0 && (square / found - 1.0).abs() < 1e-9, "{square} {found}");
+            }
+        }
+    }
+}
