@@ -38,9 +38,9 @@ pub enum FitError {
     /// There is nothing to fit, which was found before anything was paid. That is itself told of the declared classes alone: the ledger holds
     /// to them now.
     #[error(
-        "no row has a usable label; compare the spellings of the target's values with the schema (a number is written 12.5, not 12,5 or 12 kg). Nothing was charged, but the ledger holds to \
-         the classes or bounds of this schema from now on, as others would tell labels unpaid: for others make another ledger with \
-         `reticent ledger init`, or remove this one if nothing was paid through it"
+        "no row has a usable label; compare the spellings of the target's values with the schema (a number is written 12.5, not 12,5 or \
+         12 kg). Nothing was charged, but the ledger holds to the classes or bounds of this schema from now on, as others would tell labels \
+         unpaid: for others make another ledger with `reticent ledger init`, or remove this one if nothing was paid through it"
     )]
     NoLabels,
 }
