@@ -47,7 +47,7 @@ impl LedgerPlace {
     /// Opens a ledger that was named: it may be missing, which is told before a row is read.
     pub(super) fn open_named(&self, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
         match self {
-            Self::Named(path) => Ok(Some(open_for(path, relation)?)),
+            Self::Named(_) => self.open(relation).map(Some),
             Self::Beside(_) => Ok(None),
         }
     }

@@ -91,8 +91,8 @@ pub(crate) fn evaluation_json(evaluation: &Evaluation) -> Value {
     let (mut errors, mut cut) = (serde_json::Map::new(), Vec::new());
     for (_, name, figure, range) in figures(evaluation) {
         let Some(Figure { value, standard_error: Some(error) }) = figure else { continue };
-        // Of a figure that is not defined there is no error; in a document both are null.
-        errors.insert(name.to_owned(), json!(if value.is_finite() { error } else { f64::NAN }));
+        // Of a figure that is not defined there is no error: both are null.
+        errors.insert(name.to_owned(), json!(value.is_finite().then_some(error)));
         if is_cut(value, &range) {
             cut.push(name);
         }

@@ -405,7 +405,7 @@ fn a_large_budget_keeps_what_is_far_out() {
 /// Ten columns that say nothing of the target, and a budget that could not show it if they did: 30 fits. What predictions vary by, next to the
 /// target's variance: .14 when large slopes were expected and small ones hardly, .09 now.
 /// A line where there is a root: residuals of rows of their own norm and of all rows have other means. A category of few rows is where the model is least
-/// sure, and must not make up for it: it did, four times its effect, the more surely the more rows there were.
+/// sure, and must not make up for it: it did, the more surely the more rows there were.
 #[test]
 fn what_a_line_misses_is_not_taken_for_the_effect_of_a_rare_category() {
     const ROWS: usize = 100_000;

@@ -234,8 +234,8 @@ fn scores_of_classes_that_are_told_apart_are_spread() {
     assert!(mean < 0.2, "{mean}");
 }
 
-/// Whoever is `p` is of the second class and whoever is `q` of the first, but for one in so many; the others follow a number. More budget must not
-/// make less of it: each case was lost at one of these budgets, as scores of hundreds were taken for noise, or for those of most rows.
+/// Whoever is `p` is of the second class and whoever is `q` of the first, but for a share that is wrong; the others follow a number. More budget must
+/// not make less of it, though scores of hundreds look like noise, and are not those of most rows.
 #[test]
 fn a_category_that_decides_the_class_is_kept_with_any_budget() {
     const ROWS: usize = 100_000;

@@ -5,7 +5,7 @@
 
 use reticent_math::fixed_sequence::FixedSequence;
 
-use crate::released_marginals::ScaledColumns;
+use crate::released_marginals::{CategoryShares, ScaledColumns};
 
 /// Fewest and most rows that are drawn, and how many weights they may look at together.
 const DRAWS: (usize, usize) = (100, 1000);
@@ -15,15 +15,9 @@ const WEIGHTS_DRAWN: usize = 10_000_000;
 pub(super) struct PublicRows<'a> {
     /// Of the scaled columns over rows; 0 for the intercept.
     pub(super) deviations: Vec<f64>,
-    pub(super) features: Vec<Categories<'a>>,
-}
-
-/// A feature of which a row has one category.
-pub(super) struct Categories<'a> {
-    /// Column of the first category.
-    pub(super) first: usize,
-    pub(super) shares: &'a [f64],
-    /// Of all columns.
+    /// Features of which a row has one category.
+    pub(super) categories: &'a [CategoryShares],
+    /// Of the columns of categories, at their places among all.
     pub(super) centre: &'a [f64],
     pub(super) scale: &'a [f64],
 }
@@ -33,13 +27,8 @@ pub(super) type PublicScores = Vec<(Vec<f64>, Vec<f64>)>;
 
 impl<'a> PublicRows<'a> {
     pub(super) fn of(scaled: &'a ScaledColumns) -> Self {
-        let features = scaled.categories.iter().map(|block| Categories {
-            first: block.first,
-            shares: &block.shares,
-            centre: &scaled.centre,
-            scale: &scaled.scale,
-        });
-        Self { deviations: scaled.deviations(), features: features.collect() }
+        let ScaledColumns { categories, centre, scale, .. } = scaled;
+        Self { deviations: scaled.deviations(), categories, centre, scale }
     }
 
     /// Scores by weights `first`, and what `change` adds to them. Weights are one a column and score, score after score; one score stands for
@@ -65,25 +54,22 @@ impl<'a> PublicRows<'a> {
         for (value, deviation) in row.iter_mut().zip(&self.deviations).skip(1) {
             *value = deviation * 3f64.sqrt() * sequence.next_uniform();
         }
-        for feature in &self.features {
-            let drawn = feature.drawn_by(sequence.next_share());
-            for category in 0..feature.shares.len() {
-                let column = feature.first + category;
-                row[column] = feature.scale[column] * (f64::from(category == drawn) - feature.centre[column]);
+        for feature in self.categories {
+            let drawn = feature.first + drawn_by(&feature.shares, sequence.next_share());
+            for (column, value) in row.iter_mut().enumerate().skip(feature.first).take(feature.shares.len()) {
+                *value = self.scale[column] * (f64::from(column == drawn) - self.centre[column]);
             }
         }
     }
 }
 
-impl Categories<'_> {
-    /// The category that a number from 0 to below 1 stands for. What rounding leaves of the last one's share is the last one's.
-    fn drawn_by(&self, mut share: f64) -> usize {
-        let is_drawn = |of_category: &f64| {
-            share -= of_category;
-            share < 0.0
-        };
-        self.shares.iter().position(is_drawn).unwrap_or(self.shares.len() - 1)
-    }
+/// The category that a number from 0 to below 1 stands for. What rounding leaves of the last one's share is the last one's.
+fn drawn_by(shares: &[f64], mut left: f64) -> usize {
+    let is_drawn = |share: &f64| {
+        left -= share;
+        left < 0.0
+    };
+    shares.iter().position(is_drawn).unwrap_or(shares.len() - 1)
 }
 
 #[cfg(test)]
@@ -92,7 +78,7 @@ mod tests {
 
     #[test]
     fn numbers_have_their_deviation() {
-        let rows = PublicRows { deviations: vec![0.0, 0.5, 2.0], features: Vec::new() };
+        let rows = PublicRows { deviations: vec![0.0, 0.5, 2.0], categories: &[], centre: &[], scale: &[] };
         let drawn = rows.scores(&[0.3, 0.0, 0.0], &[0.0, 1.0, 0.25]);
         assert_eq!(drawn.len(), 1000);
         assert!(drawn.iter().all(|(before, rises)| before == &[0.0, 0.3] && rises[0].abs() < 1e-12));
@@ -105,8 +91,9 @@ mod tests {
     #[test]
     fn a_row_has_one_category_of_each_feature() {
         let (shares, centre, scale) = ([0.2, 0.3, 0.5], [0.0, 0.0, 0.25, 0.0], [1.0, 1.0, 2.0, 1.0]);
-        let feature = Categories { first: 1, shares: &shares, centre: &centre, scale: &scale };
-        let rows = PublicRows { deviations: vec![0.0, 0.4, 0.4, 0.4], features: vec![feature] };
+        let categories = [CategoryShares { first: 1, shares: shares.to_vec(), noise: 0.0 }];
+        let deviations = vec![0.0, 0.4, 0.4, 0.4];
+        let rows = PublicRows { deviations, categories: &categories, centre: &centre, scale: &scale };
         let drawn = rows.scores(&[0.0; 4], &[0.0, 2.0, 2.0, 3.0]);
         let count = |score: f64| drawn.iter().filter(|(_, rises)| (rises[1] - score).abs() < 1e-12).count();
         let found = [count(1.0), count(3.0), count(2.0)];
@@ -115,7 +102,7 @@ mod tests {
             // Five errors of a share are .07 at most.
             assert!((found as f64 / 1000.0 - share).abs() < 0.07, "{found} {share}");
         }
-        assert_eq!([0.0, 0.19, 0.2, 0.49, 0.51].map(|share| rows.features[0].drawn_by(share)), [0, 0, 1, 1, 2]);
-        assert_eq!(rows.features[0].drawn_by(1.0), 2, "what rounding leaves");
+        assert_eq!([0.0, 0.19, 0.2, 0.49, 0.51].map(|share| drawn_by(&shares, share)), [0, 0, 1, 1, 2]);
+        assert_eq!(drawn_by(&shares, 1.0), 2, "what rounding leaves");
     }
 }

@@ -18,6 +18,7 @@
 //! Tibshirani 2019 for the flow); measured in `docs/methods/noisy-gd.md`, "Rare categories".
 
 use crate::released_marginals::ScaledColumns;
+use crate::softmax::softmax;
 
 /// Standard deviations of its noise that a released share may be off, and the density of each.
 const ERRORS: [(f64, f64); 5] = [(-2.0, 0.054), (-1.0, 0.242), (0.0, 0.399), (1.0, 0.242), (2.0, 0.054)];
@@ -53,13 +54,15 @@ pub(super) fn draw_to_their_feature(weights: &mut [f64], start: &[f64], scaled: 
         for ((column, score), share) in columns.zip(scores).zip(&block.shares) {
             let along = |share: f64| descent.along(scaled.scale[column], share, scaled.row_norm);
             let allowed = along(usual).spread().max(1.0 + DOUBT_ALLOWED);
+            // By logarithms: where classes can be separated an effect is so much larger than a usual one that the densities themselves would all be 0.
             let possible = ERRORS.map(|(errors, density)| {
                 let of_rows = (share + errors * block.noise).max(0.0);
                 let possible = along(of_rows);
                 let rows = (of_rows + READ_ALONE * block.noise).max(f64::MIN_POSITIVE);
                 (possible.log_density(score - mean) + (density * rows).ln(), (allowed / possible.spread()).min(1.0))
             });
-            let kept = mean_by_logs(&possible);
+            let likely = softmax(&possible.map(|(log, _)| log));
+            let kept: f64 = likely.iter().zip(possible).map(|(likely, (_, kept))| likely * kept).sum();
             let drawn = (1.0 - kept) * (mean - score);
             weights[column] += drawn / scaled.scale[column];
             weights[0] += drawn * scaled.centre[column];
@@ -96,17 +99,6 @@ impl Along {
         let variance = (self.signal + self.noise).max(f64::MIN_POSITIVE);
         -0.5 * (value * value / variance + variance.ln())
     }
-}
-
-/// Mean of values by weights whose logarithms are given. Where classes can be separated an effect is so much larger than a usual one that the
-/// weights themselves would all be 0.
-fn mean_by_logs(possible: &[(f64, f64)]) -> f64 {
-    let most = possible.iter().fold(f64::NEG_INFINITY, |most, (log, _)| most.max(*log));
-    let (total, mean) = possible.iter().fold((0.0, 0.0), |(total, mean), (log, value)| {
-        let weight = (log - most).exp();
-        (total + weight, mean + weight * value)
-    });
-    mean / total
 }
 
 #[cfg(test)]

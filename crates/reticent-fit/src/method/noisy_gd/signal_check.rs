@@ -186,7 +186,12 @@ mod tests {
         let total = |z: f64| 0.5 * z.exp() + 0.3 * (-z).exp() + 0.2;
         let zero = mean(&|z| 0.5 * z.exp() / total(z) - 0.5);
         let one = mean(&|z| 0.3 * z.exp() / total(-z) - 0.3);
-        let numbers = |deviations: &[f64]| PublicRows { deviations: deviations.to_vec(), features: Vec::new() };
+        let numbers = |deviations: &[f64]| PublicRows {
+            deviations: deviations.to_vec(),
+            categories: &[],
+            centre: &[],
+            scale: &[],
+        };
         let rows = numbers(&[0.0, 0.5, 2.0]);
         let found = expected_gain(&first, &change, &rows);
         assert!((found - (zero + one) / 2.0).abs() < 0.005, "{found} {zero} {one}");
