@@ -68,13 +68,16 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let base = base_rate(&training, &read_plain(&files.test, &schema, Need::FeaturesAndTarget)?);
     let account = ledger.account()?;
     if arguments.json {
-        let document = json!({
+        let mut document = json!({
             "private": report::evaluation_json(&private_figures),
             "non_private": report::evaluation_json(&open_figures),
             "base_rate": report::evaluation_json(&base),
             "certificate": private.certificate,
-            "ledger": report::account_json(&ledger_path, &account, request.delta),
         });
+        // Without --keep it is gone by now.
+        if arguments.keep.is_some() {
+            document["ledger"] = report::account_json(&ledger_path, &account, request.delta);
+        }
         return files::print_json(&document);
     }
     let certificate = private.certificate.as_ref().expect("a private fit has a certificate");

@@ -24,6 +24,7 @@ fn without_keep_nothing_is_left() {
     let folder = Folder::new();
     let before = folder.files();
     let text = folder.succeed("demo");
+    assert_eq!(keys(&json(&folder.succeed("demo --json"))), ["private", "non_private", "base_rate", "certificate"]);
     assert!(folder.files() == before);
     for word in ["private", "non-private", "base rate", "Protects: row:add-remove", "Privacy: epsilon 1 at delta"] {
         assert!(text.contains(word), "{word} in {text}");

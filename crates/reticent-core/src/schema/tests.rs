@@ -255,6 +255,7 @@ fn each_rule_is_enforced() {
         ("bounds = [0, 1]\n[", "bounds = [nan, 1]\n[", "line 6: target.bounds: [NaN, 1] is not finite"),
         ("bounds = [0, 1]\n[", "bounds = [0, 1, 2]\n[", "line 6: target.bounds: is not two numbers"),
         ("bounds = [0, 1]\n[", "bounds = [0, 1e200]\n[", "[0e0, 1e200] is beyond 1e100"),
+        ("bounds = [0, 1]\n[", &format!("bounds = [0, 1{}]\n[", "0".repeat(101)), "[0e0, 1e101] is beyond 1e100"),
         ("{ bounds = [0, 1] }", "{ bounds = [1, 1] }", "line 8: features.a.bounds: [1, 1] leaves room for one value"),
         ("{ bounds = [0, 1] }", "{ bounds = [\"0\", 1] }", "line 8: features.a.bounds: is not two numbers"),
         ("{ bounds = [0, 1] }", "{ bounds = [0, 1], categories = [1] }", "features.a: has both bounds and categories"),

@@ -194,7 +194,10 @@ fn integer_of(integer: &DeInteger<'_>) -> Option<i64> {
 
 fn number_of(value: &DeValue<'_>) -> Option<f64> {
     match value {
-        DeValue::Integer(integer) => integer_of(integer).map(|integer| integer as f64),
+        // Digits beyond 64 bits are a number all the same, whose size is for the rules to judge.
+        DeValue::Integer(integer) => {
+            integer_of(integer).map_or_else(|| integer.as_str().parse().ok(), |integer| Some(integer as f64))
+        }
         DeValue::Float(float) => float.as_str().parse().ok(),
         DeValue::String(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     }
