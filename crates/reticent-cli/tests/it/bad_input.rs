@@ -247,6 +247,14 @@ fn a_missing_column_is_named_with_those_that_are_there() {
 }
 
 #[test]
+fn a_header_that_is_not_utf_8_is_said_to_be_that() {
+    let folder = Folder::new();
+    folder.write("table.csv", b"age,d\xF6se,ward,outcome\n20,100,north,no\n");
+    assert_snapshot!(folder.refuse(3, FIT), @r#"error: table.csv has no column "dose", which the schema lists as a feature with bounds; did you mean "d�se"?; its columns are "age", "d�se", "ward", "outcome" (� stands for letters that are not UTF-8: save the table as UTF-8); mend the name in the schema or give the right file"#);
+    assert_snapshot!(folder.refuse(3, "schema draft table.csv"), @"error: the first line of table.csv does not look like a header: it has letters that are not UTF-8; save the file as UTF-8; give --no-header if it is a row of data, or --header if it is a header all the same");
+}
+
+#[test]
 fn a_missing_target_is_an_error_for_a_fit_only() {
     let folder = Folder::new();
     folder.write("table.csv", "age,dose,ward\n20,100,north\n");

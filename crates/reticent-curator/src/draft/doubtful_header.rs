@@ -24,6 +24,9 @@ fn doubt(names: &[String]) -> Option<&'static str> {
     if names.first().is_some_and(is_comment) {
         return Some("it begins with # as a comment does; remove that line from the file if it is one");
     }
+    if names.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
+        return Some("it has letters that are not UTF-8; save the file as UTF-8");
+    }
     if names.iter().any(|name| is_number(name) || is_foreign_number(name)) {
         return Some("it has a number where a name is expected");
     }

@@ -359,5 +359,8 @@ fn listed_columns(columns: &[String]) -> String {
     if columns.len() > LISTED_MAX {
         write!(list, " and {} more", columns.len() - LISTED_MAX).expect("writing to a string cannot fail");
     }
+    if columns.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
+        list.push_str(" (\u{fffd} stands for letters that are not UTF-8: save the table as UTF-8)");
+    }
     list
 }
