@@ -200,7 +200,7 @@ pub fn ask(
 /// Guarantee: what is returned is `mu`-GDP in the labels of one unit with the `mu` that the ledger was charged, and the
 /// same text for an equal question, however often it is asked. The ledger is the label set: all versions of the labels and
 /// all who ask must be charged to one.
-/// Order: kept answer, if there is one; else admission, labels, charge, noise, answer kept on disk, answer returned.
+/// Order: kept answer, if there is one, once nobody else is making it; else admission, labels, charge, noise, answer kept on disk, answer returned.
 ///
 /// # Errors
 /// [`MeasureError`]. After the charge an answer may be lost to a full disk; it was then not seen by anybody.
@@ -217,6 +217,11 @@ pub fn measure(
     let unmatched = unmatched_label(terms)?;
     let fingerprint = schema.fingerprint();
     let query = canonical_name(list, ledger.id(), &fingerprint, unmatched, &relation, &planned);
+    if let Some(text) = ledger.kept_answer(&query)? {
+        return Ok(LabelAnswer { text, repeated: true });
+    }
+    // A consumer that gave up waiting asks again while the first question is under way: it is to be answered once.
+    let _alone = ledger.alone_in_answering();
     if let Some(text) = ledger.kept_answer(&query)? {
         return Ok(LabelAnswer { text, repeated: true });
     }
@@ -262,7 +267,7 @@ pub fn measure(
     };
     let mut text = serde_json::to_string_pretty(&release).expect("a release is text and finite numbers");
     text.push('\n');
-    // Kept before it is sent. If another process was quicker with the same question, its answer is the answer; both paid.
+    // Kept before it is sent.
     let text = ledger.keep_answer(&query, entry, &text)?;
     Ok(LabelAnswer { text, repeated: false })
 }

@@ -144,6 +144,17 @@ impl LedgerFile {
         reading.answer(query)
     }
 
+    /// Waits until nobody else makes an answer to keep in a ledger of this folder, and holds others off until what is returned is dropped.
+    ///
+    /// The folder is locked, as a second handle of the file itself would drop SQLite's locks when it is closed. On a file system without such
+    /// locks nobody waits; then equal questions that come at once are each paid for, and the first answer is everybody's.
+    #[must_use]
+    pub fn alone_in_answering(&self) -> Option<fs::File> {
+        let folder = fs::File::open(&self.folder).ok()?;
+        folder.lock().ok()?;
+        Some(folder)
+    }
+
     /// Keeps the answer to a question, which entry `entry` paid for, and returns what is kept: an earlier answer to the same
     /// question is never replaced. On disk when this returns.
     ///

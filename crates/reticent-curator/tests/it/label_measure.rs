@@ -415,6 +415,25 @@ fn an_equal_question_is_answered_as_before_and_costs_nothing() {
     assert_eq!(ledger.entries().expect("sound").len(), 1);
 }
 
+/// A consumer whose first request is still under way asks again.
+#[test]
+fn equal_questions_that_come_at_once_are_answered_once() {
+    let home = Home::new();
+    let list = home.list(WEIGHTS);
+    let path = home.ledger("l.db", 8.0).path().to_owned();
+    let answer = || {
+        let mut ledger = LedgerFile::open(&path).expect("sound");
+        home.ask(&list, &mut ledger, 0.5).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let answers: Vec<LabelAnswer> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(answer)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    assert!(answers.iter().all(|one| one.text == answers[0].text));
+    assert_eq!(answers.iter().filter(|one| !one.repeated).count(), 1);
+    assert_eq!(LedgerFile::open(&path).expect("sound").entries().expect("sound").len(), 1);
+}
+
 #[test]
 fn any_other_question_is_charged() {
     let home = Home::new();
