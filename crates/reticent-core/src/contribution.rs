@@ -349,31 +349,57 @@ fn is(label: CodedLabel, number: i32) -> i32 {
 }
 
 /// Adds the votes of one party times the rows of the public matrix. Whatever the votes are, each counts as clamped to the
-/// query's range, and with an output a class those of a row count only up to `label_high` together.
+/// query's range, and with an output a class those of a row count only up to `label_high` together. With one output the products are
+/// shortened to [`QueryShape::party_radius`] around those of votes in the middle of the range.
 ///
 /// # Panics
-/// On any other query, or when there is not one vote a row and output.
+/// On any other query, where votes have no price, or when there is not one vote a row and output.
 pub fn add_party_votes(query: &SumQuery, votes: &[i32], totals: &mut [i128]) {
     let Map::MatrixProduct { outputs, label_low, label_high, .. } = *query.shape().map() else {
         unreachable!("called for matrix products only")
     };
     let matrix = query.matrix().expect("a matrix product has a matrix");
     assert_eq!(votes.len(), matrix.rows() * outputs as usize, "one vote a row and output");
-    for (row, votes) in votes.chunks_exact(outputs as usize).enumerate() {
-        let mut left = label_high;
-        for (output, vote) in votes.iter().enumerate() {
-            let vote = if outputs > 1 {
+    if outputs > 1 {
+        for (row, votes) in votes.chunks_exact(outputs as usize).enumerate() {
+            let mut left = label_high;
+            for (totals, vote) in totals.chunks_exact_mut(matrix.columns()).zip(votes) {
                 let vote = (*vote).clamp(0, left);
                 left -= vote;
-                vote
-            } else {
-                (*vote).clamp(label_low, label_high)
-            };
-            let totals = &mut totals[output * matrix.columns()..][..matrix.columns()];
-            for (total, weight) in totals.iter_mut().zip(matrix.row(row)) {
-                *total += i128::from(vote) * i128::from(*weight);
+                add_weighted(totals, vote, matrix.row(row));
             }
         }
+        return;
+    }
+    let middle = i32::midpoint(label_low, label_high);
+    let mut apart = vec![0; matrix.columns()];
+    for (row, vote) in votes.iter().enumerate() {
+        add_weighted(&mut apart, (*vote).clamp(label_low, label_high) - middle, matrix.row(row));
+        add_weighted(totals, middle, matrix.row(row));
+    }
+    // Within 2^53 squares of a million columns fit 128 bits; votes on four million rows go no further.
+    apart.iter_mut().for_each(|one: &mut i128| *one = (*one).clamp(-(1 << 53), 1 << 53));
+    let radius = query.shape().party_radius().expect("votes are priced by it");
+    add_shortened(totals, &apart, radius);
+}
+
+fn add_weighted(totals: &mut [i128], weight: i32, row: &[i32]) {
+    for (total, value) in totals.iter_mut().zip(row) {
+        *total += i128::from(weight) * i128::from(*value);
+    }
+}
+
+/// Adds a vector, shortened to a norm of at most `radius` by integers alone. Its square fits 128 bits.
+fn add_shortened(totals: &mut [i128], vector: &[i128], radius: i128) {
+    let square: u128 = vector.iter().map(|one| one.unsigned_abs().pow(2)).sum();
+    // Truncation does not lengthen, and the divisor is at least the length.
+    let length = if square <= radius.unsigned_abs().pow(2) {
+        radius
+    } else {
+        i128::try_from(square.isqrt()).expect("a root of 128 bits") + 1
+    };
+    for (total, one) in totals.iter_mut().zip(vector) {
+        *total += one * radius / length.max(1);
     }
 }
 
@@ -386,16 +412,9 @@ pub fn add_party_vector(query: &SumQuery, weights: &[i64], totals: &mut [i128]) 
     let Map::PartyVectors { norm, .. } = *query.shape().map() else {
         unreachable!("called for vectors of parties only")
     };
-    // Within 2^40 squares of a million coordinates fit 128 bits.
-    let weight = |weight: &i64| i128::from(*weight).clamp(-(1 << 40), 1 << 40);
-    let square: u128 = weights.iter().map(|one| weight(one).unsigned_abs().pow(2)).sum();
-    let norm = i128::from(norm);
-    // Truncation does not lengthen, and the divisor is at least the length.
-    let length =
-        if square <= norm.unsigned_abs().pow(2) { norm } else { i128::try_from(square.isqrt()).expect("small") + 1 };
-    for (total, one) in totals.iter_mut().zip(weights) {
-        *total += weight(one) * norm / length;
-    }
+    // Within 2^40 squares of any number of weights fit 128 bits.
+    let vector: Vec<i128> = weights.iter().map(|weight| i128::from(*weight).clamp(-(1 << 40), 1 << 40)).collect();
+    add_shortened(totals, &vector, i128::from(norm));
 }
 
 /// Sets the minimum that all parties' votes determine, in the query's steps: see [`Map::PartyMinimum`].

@@ -230,6 +230,9 @@ impl Engine for PartyVotes {
         match *query.shape().map() {
             Map::MatrixProduct { outputs, .. } => {
                 fits(outputs)?;
+                if outputs == 1 && query.shape().party_radius().is_none() {
+                    return Err(other());
+                }
                 Ok(self.sum_parties(query, |sum, votes| {
                     let votes: Vec<i32> = votes.iter().map(|vote| i32::from(*vote)).collect();
                     sum.add_party(query, &votes);

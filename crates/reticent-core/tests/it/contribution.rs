@@ -543,6 +543,34 @@ fn votes_are_added_times_the_public_rows() {
     assert_eq!(sum(3, 0, &[-7, 4, 3, 9, 9, 9]), [500, 5000, 4, 40, 1, 10]);
 }
 
+/// Votes of two classes that all agree reach as far from the middle as votes can, and are shortened to 17/20 of it; others count as they are.
+#[test]
+fn the_products_of_a_party_are_shortened_to_their_radius() {
+    let matrix = Arc::new(PublicMatrix::new(1, vec![1000; 4]).expect("short rows"));
+    let map = Map::MatrixProduct {
+        columns: 1,
+        outputs: 1,
+        target: ProductTarget::Class,
+        label_low: 0,
+        label_high: 40,
+        rows: 4,
+        row_norm_square: matrix.row_norm_square(),
+        eigenvalue: matrix.eigenvalue_bound().expect("small"),
+    };
+    let shape = QueryShape::new(map, PrivacyUnit::Row, 4).expect("small");
+    let query = SumQuery::of_matrix(shape, matrix).expect("fits");
+    let sum = |votes: [i32; 4]| {
+        let mut sum = PartialSum::zero(&query);
+        sum.add_party(&query, &votes);
+        reveal(sum)[0]
+    };
+    assert_eq!(sum([20; 4]), 80_000);
+    assert_eq!(sum([40, 0, 25, 13]), 78_000);
+    for (votes, middle) in [([40; 4], 80_000 + 68_000), ([0; 4], 80_000 - 68_000), ([i32::MAX; 4], 80_000 + 68_000)] {
+        assert!((sum(votes) - middle).abs() <= 1, "{}", sum(votes));
+    }
+}
+
 /// A number times the public row, as its window has it; and one count in the bin of the bounds that it lies in.
 #[test]
 fn numbers_of_public_rows_are_read_in_their_window_squared_and_counted_by_bin() {

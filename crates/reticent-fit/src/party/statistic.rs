@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   sensitivity in shares of votes:  ||sum_i delta_i d_i|| <= sqrt(n lambda_max(DᵀD)) / M for |delta_i| <= 1   (sqrt(2) with classes)
+//!   of two classes a party's sum is shortened to 17/20 of what that allows it
 //!   vectors:  d_i = S^-1/2 x_i, S = XᵀX/n:  then lambda_max(DᵀD) = n, and the noise in Xᵀ a has covariance n² S / (M mu)²
 //! ```
 //! Among all linear maps this covariance is the least, in every direction at once: a bound of `n²` on the largest
