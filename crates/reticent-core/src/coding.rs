@@ -60,13 +60,15 @@ impl Coding {
 
     fn append(&mut self, feature: usize, declared: &Feature) {
         match &declared.kind {
-            FeatureKind::Numeric { low, high, log, .. } => {
-                self.slots.push(SlotMap::Linear { feature, low: *low, span: high - low });
+            FeatureKind::Numeric { low, high, log, missing } => {
+                let code = number_code(*missing, *low, high - low);
+                self.slots.push(SlotMap::Linear { feature, low: *low, span: high - low, missing: code });
                 self.columns.push(Column::Linear { feature });
                 self.names.push(declared.name.clone());
                 if *log {
                     let (low, high) = (symlog(*low), symlog(*high));
-                    self.slots.push(SlotMap::SymLog { feature, low, span: high - low });
+                    let code = number_code(symlog(*missing), low, high - low);
+                    self.slots.push(SlotMap::SymLog { feature, low, span: high - low, missing: code });
                     self.columns.push(Column::SymLog { feature });
                     self.names.push(format!("symlog({})", declared.name));
                 }
@@ -263,6 +265,8 @@ pub enum SlotMap {
         low: f64,
         /// Upper bound less lower bound.
         span: f64,
+        /// The code of a missing value.
+        missing: u16,
     },
     /// Of the feature's number after [`symlog`].
     SymLog {
@@ -272,6 +276,8 @@ pub enum SlotMap {
         low: f64,
         /// The same of the upper bound, less that.
         span: f64,
+        /// The code of a missing value.
+        missing: u16,
     },
     /// The index of the feature's category.
     Category {

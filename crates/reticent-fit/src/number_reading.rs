@@ -31,15 +31,16 @@ pub(crate) struct NumberReading {
 
 impl NumberReading {
     /// Of a flag, by how often it is set, and of a number that lies in a part of its bounds, as far as bins read by a rule can tell, there.
-    /// `is_flag_expected`: what decides where neither does.
+    /// `missing`: the bin of missing values. `is_flag_expected`: what decides where neither does.
     pub(crate) fn by_bins(
         moments: &NumberMoments,
         counts: &BinCounts<'_>,
+        missing: usize,
         rule: RangeRule,
         is_flag_expected: bool,
     ) -> Option<Self> {
-        let of_flag = flag_share(moments, counts, is_flag_expected).map(Self::of_flag);
-        of_flag.or_else(|| find_range(counts, rule).map(Self::in_range))
+        let of_flag = flag_share(moments, counts, missing, is_flag_expected).map(Self::of_flag);
+        of_flag.or_else(|| find_range(counts, missing, rule).map(Self::in_range))
     }
 
     fn of_flag(FlagShare { share, noise }: FlagShare) -> Self {
@@ -88,7 +89,7 @@ mod tests {
             (bins[0], bins[15]) = (1000.0 * (1.0 - share), 1000.0 * share);
             let counts = BinCounts { bins: &bins, noise: 30.0, rows: 1000.0, rows_noise: 0.0 };
             let moments = NumberMoments { mean: share, square: 1.0, noise: 0.02 };
-            NumberReading::by_bins(&moments, &counts, rule, is_flag_expected).expect("a flag or a part")
+            NumberReading::by_bins(&moments, &counts, 8, rule, is_flag_expected).expect("a flag or a part")
         };
         let noise = (16.0 / 17.0 / 0.02f64.powi(2) + 0.03f64.powi(-2)).powf(-0.5);
         for (share, is_expected) in [(0.09, false), (0.005, true)] {

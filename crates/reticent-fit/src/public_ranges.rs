@@ -4,7 +4,7 @@
 //! of the column is small beside the noise. And log-odds that are linear in a number for most rows seldom are so far out. So values beyond
 //! what nearly all rows keep within are read as its border, by the fit and by the model. `docs/methods/walr.md`, row F177 of `docs/formulas.md`.
 
-use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
+use reticent_core::coding::{CODE_MAX, Coding, SlotMap};
 use reticent_core::encoding::CodeRange;
 use reticent_core::public_features::PublicFeatures;
 
@@ -17,14 +17,14 @@ const MARGIN: f64 = 0.1;
 pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
     let columns = features.columns;
     let mut column = 1;
-    let ranges = coding.slot_kinds().map(|kind| match kind {
-        SlotKind::Categories(categories) => {
+    let ranges = coding.slot_maps().map(|slot| match slot {
+        SlotMap::Category { categories, .. } => {
             column += categories;
             CodeRange::BOUNDS
         }
-        SlotKind::Numeric => {
+        SlotMap::Linear { missing, .. } | SlotMap::SymLog { missing, .. } => {
             let codes = features.values.iter().skip(column).step_by(columns);
-            let range = range(codes.map(|value| (value * f64::from(CODE_MAX)).round() as u16).collect());
+            let range = range(codes.map(|value| (value * f64::from(CODE_MAX)).round() as u16).collect(), missing);
             let [low, high] = [range.low, range.high].map(|code| f64::from(code) / f64::from(CODE_MAX));
             for value in features.values.iter_mut().skip(column).step_by(columns) {
                 *value = value.clamp(low, high);
@@ -37,9 +37,14 @@ pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (P
     (features, ranges)
 }
 
-/// The shortest range that holds nearly all codes, and its margin. All of the bounds where that is one code: a number that is rarely another tells by
-/// those rows alone.
-fn range(mut codes: Vec<u16>) -> CodeRange {
+/// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others.
+fn range(codes: Vec<u16>, missing: u16) -> CodeRange {
+    let of_others = shortest_range(codes.iter().copied().filter(|code| *code != missing).collect());
+    if of_others.of(missing) == missing { shortest_range(codes) } else { of_others }
+}
+
+/// All of the bounds where the range is one code: a number that is rarely another tells by those rows alone.
+fn shortest_range(mut codes: Vec<u16>) -> CodeRange {
     codes.sort_unstable();
     let held = codes.len() - codes.len() / SPARED;
     let Some(shortest) = codes.windows(held.max(1)).min_by_key(|run| run[run.len() - 1] - run[0]) else {
@@ -63,20 +68,33 @@ mod tests {
     fn a_range_holds_nearly_all_rows_and_a_margin() {
         // A thousand codes from 1000 on, and ten far away: the margin is a tenth of 999 steps.
         let crowd = || 1000..2000;
-        assert_eq!(range(crowd().chain([60_000; 10]).collect()), CodeRange { low: 900, high: 2099 });
+        assert_eq!(shortest_range(crowd().chain([60_000; 10]).collect()), CodeRange { low: 900, high: 2099 });
         assert_eq!(
-            range(crowd().chain([60_000; 11]).collect()),
+            shortest_range(crowd().chain([60_000; 11]).collect()),
             CodeRange { low: 0, high: CODE_MAX },
             "eleven are held"
         );
-        assert_eq!(range((0..=CODE_MAX).collect()), CodeRange { low: 0, high: CODE_MAX }, "an even number");
+        assert_eq!(shortest_range((0..=CODE_MAX).collect()), CodeRange { low: 0, high: CODE_MAX }, "an even number");
+    }
+
+    #[test]
+    fn missing_values_far_from_all_others_do_not_widen_a_range() {
+        let crowd = || 1000..2000;
+        let with_missing =
+            |count, missing| range(crowd().chain(std::iter::repeat_n(missing, count)).collect(), missing);
+        for count in [20, 100, 2000] {
+            assert_eq!(with_missing(count, 16_384), shortest_range(crowd().collect()));
+        }
+        // Near the others they are one of them.
+        assert!(with_missing(100, 2050).low > 900);
+        assert_eq!(range(vec![7; 10], 7), CodeRange::BOUNDS);
     }
 
     #[test]
     fn a_number_that_is_hardly_ever_another_is_read_within_its_bounds() {
-        assert_eq!(range(std::iter::repeat_n(7, 1000).chain([CODE_MAX; 10]).collect()), CodeRange::BOUNDS);
-        assert_eq!(range(vec![5]), CodeRange::BOUNDS);
-        assert_eq!(range(Vec::new()), CodeRange::BOUNDS);
+        assert_eq!(shortest_range(std::iter::repeat_n(7, 1000).chain([CODE_MAX; 10]).collect()), CodeRange::BOUNDS);
+        assert_eq!(shortest_range(vec![5]), CodeRange::BOUNDS);
+        assert_eq!(shortest_range(Vec::new()), CodeRange::BOUNDS);
     }
 
     #[test]

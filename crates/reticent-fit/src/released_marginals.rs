@@ -5,6 +5,7 @@
 
 use reticent_core::coding::{Coding, SlotKind, SlotMap};
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
+use reticent_core::contribution::number_bin;
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_math::flag::NumberMoments;
 use reticent_math::range_search::{BinCounts, RangeRule};
@@ -115,7 +116,8 @@ impl ReleasedMarginals {
                 SlotKind::Numeric => {
                     let moments = NumberMoments { mean: next() + 0.5, square: next() + 0.5, noise };
                     let by_bins = numbers.next().and_then(|(counts, rule)| {
-                        NumberReading::by_bins(&moments, &counts, rule, is_between_0_and_1(map))
+                        let missing = missing_bin(map, counts.bins.len());
+                        NumberReading::by_bins(&moments, &counts, missing, rule, is_between_0_and_1(map))
                     });
                     let read = by_bins.unwrap_or_else(|| NumberReading::by_moments(&moments, caution));
                     parts.push(read.part);
@@ -243,6 +245,14 @@ fn is_between_0_and_1(slot: SlotMap) -> bool {
     matches!(slot, SlotMap::Linear { low: 0.0, span: 1.0, .. })
 }
 
+/// The bin, of so many, of a missing number.
+fn missing_bin(slot: SlotMap, bins: usize) -> usize {
+    match slot {
+        SlotMap::Linear { missing, .. } | SlotMap::SymLog { missing, .. } => number_bin(missing, bins as u32),
+        SlotMap::Category { .. } => unreachable!("numbers have bins"),
+    }
+}
+
 /// How many numbers there are, and what they vary by.
 struct NumericColumns {
     count: f64,
@@ -330,6 +340,8 @@ fn onto_simplex(point: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use reticent_core::schema::Schema;
+
     use super::*;
 
     /// With many numbers narrow ones are scaled up less: by the root of both variances, each plus `kappa/16 · P/10`, within the mean.
@@ -341,7 +353,7 @@ mod tests {
                 "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
                  [features]\n{columns}"
             );
-            let coding = Coding::of(&reticent_core::schema::Schema::from_text(&schema).expect("legal"));
+            let coding = Coding::of(&Schema::from_text(&schema).expect("legal"));
             // Means of 1/2; variances of 1/4 and, for every other column, 1/1000.
             let sums: Vec<f64> =
                 (0..count).flat_map(|place| [0.0, if place % 2 == 0 { 0.5 } else { -0.496 }]).collect();
@@ -354,10 +366,20 @@ mod tests {
     /// Two numbers that hardly vary beside their noise: all scales grow alike until both have their share of a row's squared norm, and none
     /// shrinks.
     #[test]
+    fn missing_values_are_in_the_bin_of_what_the_schema_makes_of_them() {
+        let text = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                    [features]\na = { bounds = [0, 100], missing = 30 }\nb = { bounds = [0, 1000], log = true }\n";
+        let coding = Coding::of(&Schema::from_text(text).expect("legal"));
+        let found: Vec<usize> = coding.slot_maps().map(|slot| missing_bin(slot, 64)).collect();
+        // ln 501 / ln 1001 of the bounds is .8998.
+        assert_eq!(found, [19, 32, 57]);
+    }
+
+    #[test]
     fn columns_have_their_share_of_a_row() {
         let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\
                       [features]\na = { bounds = [0, 1] }\nb = { bounds = [0, 1] }\n";
-        let coding = Coding::of(&reticent_core::schema::Schema::from_text(schema).expect("legal"));
+        let coding = Coding::of(&Schema::from_text(schema).expect("legal"));
         let released = || ReleasedMarginals::of(&coding, &[0.0, -0.48, 0.0, -0.46], 1.0, 0.05, None);
         let plain = released().scaled(&coding, 60.0, AS_RELEASED);
         let square = |scaled: &ScaledColumns| -> f64 { scaled.released_deviations().iter().map(|one| one * one).sum() };

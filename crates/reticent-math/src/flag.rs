@@ -23,7 +23,7 @@ pub struct NumberMoments {
 /// How often a flag is set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlagShare {
-    /// Share of the rows at the high bound, 0 to 1.
+    /// Share of the rows at the high bound, 0 to 1, and of missing values as much as they are worth.
     pub share: f64,
     /// Its error.
     pub noise: f64,
@@ -36,12 +36,23 @@ pub struct FlagShare {
 ///   flag:  each < twice its noise + p(1 - p),  with p and 1 - p above 3 e_p;  or, where one is expected,  each < its noise + p(1 - p)
 /// ```
 /// A flag that is hardly ever set cannot be told from values that are all near one bound: there what is expected decides.
+///
+/// Missing values are all in the bin `missing`. Where that is none of the two ends and stands out of its noise by three deviations, its rows are taken off
+/// all of these first.
 #[must_use]
-pub fn flag_share(moments: &NumberMoments, counts: &BinCounts<'_>, is_expected: bool) -> Option<FlagShare> {
+pub fn flag_share(
+    moments: &NumberMoments,
+    counts: &BinCounts<'_>,
+    missing: usize,
+    is_expected: bool,
+) -> Option<FlagShare> {
     let NumberMoments { mean, square, noise } = *moments;
+    let is_between = 0 < missing && missing + 1 < counts.bins.len();
+    let there = if is_between { counts.seen(missing, SEEN).unwrap_or(0.0) / counts.rows } else { 0.0 };
+    let worth = (missing as f64 + 0.5) / counts.bins.len() as f64;
     let [first_bin, last_bin] = [0, counts.bins.len() - 1].map(|bin| counts.bins[bin] / counts.rows);
     let bin_noise = counts.noise / counts.rows;
-    let of_moments = (square - 1.0) / 4.0 + mean;
+    let of_moments = (square - 1.0) / 4.0 + mean - there * worth * worth;
     // E u² has a quarter of the square's noise and all of the mean's. Without noise either estimate is right.
     let variances =
         [17.0 / 16.0 * noise * noise, bin_noise * bin_noise].map(|variance| variance.max(f64::MIN_POSITIVE));
@@ -56,8 +67,9 @@ pub fn flag_share(moments: &NumberMoments, counts: &BinCounts<'_>, is_expected: 
         return None;
     };
     let is_little = |between: f64, noise: f64| between < doubts * noise + share * (1.0 - share);
-    let is_flag = is_little(1.0 - square, noise) && is_little(1.0 - first_bin - last_bin, SQRT_2 * bin_noise);
-    is_flag.then_some(FlagShare { share, noise: error })
+    let between = [1.0 - square - 4.0 * there * worth * (1.0 - worth), 1.0 - first_bin - last_bin - there];
+    let is_flag = is_little(between[0], noise) && is_little(between[1], SQRT_2 * bin_noise);
+    is_flag.then_some(FlagShare { share: (share + there * worth).min(1.0), noise: error })
 }
 
 #[cfg(test)]
@@ -72,7 +84,7 @@ mod tests {
         rows.iter().for_each(|at| bins[((at * 256.0) as usize).min(255)] += 1.0);
         let moments = NumberMoments { mean: mean(&|at| at), square: mean(&|at| (2.0 * at - 1.0).powi(2)), noise };
         let counts = BinCounts { bins: &bins, noise: noise / 2.0 * count, rows: count, rows_noise: 0.0 };
-        flag_share(&moments, &counts, is_expected)
+        flag_share(&moments, &counts, 128, is_expected)
     }
 
     fn rows(shares: &[(usize, f64)]) -> Vec<f64> {
@@ -99,11 +111,21 @@ mod tests {
     /// `between` is `4 · 1/10 · 1/2 · 1/2 = 1/10` with a tenth in the middle, as of missing values, and `p(1 - p)` more than that.
     #[test]
     fn some_rows_between_the_bounds_do_not_matter_and_most_do() {
-        assert!(found(&rows(&[(600, 0.0), (100, 0.5), (300, 1.0)]), 0.001, false).is_some());
+        assert!(found(&rows(&[(600, 0.0), (100, 0.4), (300, 1.0)]), 0.001, false).is_some());
         // Most rows 0, a tail, and half a percent at the high bound.
         let tail = rows(&[(915, 0.0), (50, 0.05), (30, 0.1), (5, 1.0)]);
         assert_eq!(found(&tail, 0.001, true), None);
         assert_eq!(found(&rows(&[(500, 0.25), (500, 0.75)]), 0.05, true), None);
+    }
+
+    /// Four in ten are missing, and count as the middle: more than the doubt that any flag has.
+    #[test]
+    fn missing_values_make_a_flag_no_other_number() {
+        let with_missing = rows(&[(500, 0.0), (400, 0.501), (100, 1.0)]);
+        let FlagShare { share, .. } = found(&with_missing, 0.001, false).expect("a flag");
+        assert!((share - (0.1 + 0.4 * 0.5)).abs() < 0.01, "{share}");
+        let elsewhere = rows(&[(500, 0.0), (400, 0.4), (100, 1.0)]);
+        assert_eq!(found(&elsewhere, 0.001, false), None);
     }
 
     #[test]
@@ -118,6 +140,6 @@ mod tests {
         assert_eq!(found(&near, 0.01, true), None, "4 · .0035 lie between");
         let below = NumberMoments { mean: -0.1, square: 1.0, noise: 0.1 };
         let counts = BinCounts { bins: &[1000.0, 0.0], noise: 50.0, rows: 1000.0, rows_noise: 0.0 };
-        assert!(flag_share(&below, &counts, true).expect("all rows low").share.abs() < 1e-12);
+        assert!(flag_share(&below, &counts, 1, true).expect("all rows low").share.abs() < 1e-12);
     }
 }

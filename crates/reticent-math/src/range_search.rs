@@ -31,7 +31,17 @@ pub struct BinCounts<'a> {
     pub rows_noise: f64,
 }
 
+/// Deviations of noise from which on the bin of missing values is left out of a search. Few: if nothing is missing after all, a margin is lost, and that is all.
+const LEFT_OUT: f64 = 1.5;
+
 impl BinCounts<'_> {
+    /// Rows in a bin, where it stands out of its noise by so many deviations.
+    #[must_use]
+    pub fn seen(&self, bin: usize, deviations: f64) -> Option<f64> {
+        let there = self.bins[bin];
+        (there > deviations * self.noise && there > 0.0).then_some(there)
+    }
+
     /// Share of the rows that noise may hide in so many bins: two standard deviations.
     fn doubt(&self, length: usize) -> f64 {
         2.0 * (length as f64 * self.noise.powi(2) + self.rows_noise.powi(2)).sqrt() / self.rows
@@ -161,8 +171,31 @@ pub struct FoundRange {
 /// ```
 /// Nothing far out is in the mean and the variance, or it would be the noise of empty bins that is. Rows that are all in one bin may all
 /// be at its border: without `u²` their distance from its middle would count as much as a number that varies.
+///
+/// Missing values are all in the bin `missing`, which may be far from the others. Where it stands out of its noise by one deviation and a half, the others are looked for
+/// first, and if that bin is beyond the part that they are in, theirs is the range, without a margin on that side: missing values are read as that end of the part.
 #[must_use]
-pub fn find_range(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {
+pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Option<FoundRange> {
+    let of_others = counts.seen(missing, LEFT_OUT).and_then(|there| {
+        let mut bins = counts.bins.to_vec();
+        bins[missing] = 0.0;
+        let (rows, rows_noise) = (counts.rows - there, counts.rows_noise.hypot(counts.noise));
+        let others = BinCounts { bins: &bins, noise: counts.noise, rows, rows_noise };
+        if rows > 0.0 { range_of(&others, rule) } else { None }
+    });
+    let place = (missing as f64 + 0.5) / counts.bins.len() as f64;
+    let beside = of_others.and_then(|found| {
+        let [low, high] = [found.part[0], found.part[0] + found.part[1]];
+        match place {
+            below if below < low => Some(FoundRange { range: [low, found.range[1]], ..found }),
+            above if above > high => Some(FoundRange { range: [found.range[0], high], ..found }),
+            _ => None,
+        }
+    });
+    beside.or_else(|| range_of(counts, rule))
+}
+
+fn range_of(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {
     let Search::Found(run) = shortest_run(counts, rule.spared, rule.doubt_share) else { return None };
     let part = run.part(MARGIN.0);
     if part.half >= rule.narrower_than {
@@ -320,6 +353,34 @@ mod tests {
         assert_eq!(find_labels(&[3.0; 256], 1.0, 1000, 10, 0.01), BoundsPart::BOUNDS);
     }
 
+    /// Rows are in bins 10 and 11, and a share of them is missing and counts as bin 128 or, near the others, as bin 11.
+    #[test]
+    fn missing_values_far_from_all_others_do_not_widen_a_range() {
+        let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+        let with_missing = |missing: f64, bin: usize| {
+            let mut bins = bins(10, &[(1.0 - missing) / 2.0; 2]);
+            bins[bin] += missing * 1000.0;
+            bins
+        };
+        let found = |bins: &[f64], missing| {
+            let counts = BinCounts { bins, noise: 0.1, rows: 1000.0, rows_noise: 0.0 };
+            find_range(&counts, missing, rule).expect("a part")
+        };
+        let without = found(&with_missing(0.0, 128), 128);
+        for missing in [0.02, 0.1, 0.4, 0.7] {
+            let far = found(&with_missing(missing, 128), 128);
+            assert!(
+                (far.mean - without.mean).abs() < 1e-9 && (far.variance - without.variance).abs() < 1e-9,
+                "{far:?}"
+            );
+            assert!(far.range[1] < 14.0 / 256.0, "{far:?}");
+            // The same rows that nobody said to be missing are a part of what varies.
+            assert!(found(&with_missing(missing, 128), 255).range[1] > 0.5);
+            let near = found(&with_missing(missing, 11), 11);
+            assert!(near.mean > without.mean, "{near:?}");
+        }
+    }
+
     #[test]
     fn more_rows_may_be_spared_the_more_noise_there_is() {
         for (columns, signal, expected) in [(10, 1e4, 5e-4), (20, 1e4, 1e-3), (10, 250.0, 0.02), (10, 1.0, 0.02)] {
@@ -360,7 +421,10 @@ mod tests {
     #[test]
     fn a_feature_has_its_moments_in_the_part_where_most_rows_are() {
         let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
-        let found = |bins: &[f64], noise| find_range(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, rule);
+        let found = |bins: &[f64], noise| {
+            let counts = BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 };
+            find_range(&counts, 255, rule)
+        };
         // Half of the rows in each of two of 256 bins, one in a thousand far away.
         let mut counts = bins(64, &[0.5, 0.5]);
         counts[250] = 1.0;
@@ -393,7 +457,7 @@ mod tests {
         counts[80] = 50.0;
         let found = |doubt_share, narrower_than| {
             let counts = BinCounts { bins: &counts, noise: 20.0, rows: 1000.0, rows_noise: 0.0 };
-            find_range(&counts, RangeRule { spared: 0.01, doubt_share, narrower_than })
+            find_range(&counts, 255, RangeRule { spared: 0.01, doubt_share, narrower_than })
         };
         let width = |found: Option<FoundRange>| found.expect("narrow").part[1] * 256.0 / MARGIN.0;
         assert!((width(found(1.0, 0.35)) - 2.0).abs() < 1e-9, "5 % of the rows could be noise");

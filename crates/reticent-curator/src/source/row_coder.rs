@@ -102,7 +102,7 @@ impl LinearSlots {
         let mut linear =
             Self { features: vec![None; slots], maps: NumberMaps::of_slots(slots), missing: vec![0.0; slots] };
         for (slot, map) in coding.slot_maps().enumerate() {
-            if let SlotMap::Linear { feature, low, span } = map
+            if let SlotMap::Linear { feature, low, span, .. } = map
                 && let Some((low_bound, high_bound)) = features[feature].bounds_of_plain_numbers()
                 && let Cell::Number(missing) = features[feature].cell(RawValue::Missing)
                 && first_slots[feature] + 1 == first_slots[feature + 1]
