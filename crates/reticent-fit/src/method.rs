@@ -65,6 +65,14 @@ pub struct FitRequest<'a> {
     pub options: &'a Options,
 }
 
+impl FitRequest<'_> {
+    /// A claim is about what the schema protects.
+    pub(crate) fn check_claim(&self) -> Result<(), PlanError> {
+        let (claimed, protected) = (self.claim.relation.clone(), self.schema.relation());
+        if claimed == protected { Ok(()) } else { Err(PlanError::Claim { claimed, protected }) }
+    }
+}
+
 /// Looks a method up by its name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Method> {
@@ -94,6 +102,7 @@ impl Chosen {
     /// # Errors
     /// [`PlanError`] names the flag or the part of the schema to change.
     pub fn prepare(&self, request: &FitRequest<'_>) -> Result<PreparedFit, PlanError> {
+        request.check_claim()?;
         request.options.check(self.method.name(), self.method.options())?;
         // What is paid for must be readable.
         if largest_file(request.schema) > MODEL_BYTES_MAX {

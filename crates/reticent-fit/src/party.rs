@@ -114,6 +114,7 @@ pub fn prepare(combiner: Combiner, request: &PartyRequest<'_>) -> Result<Prepare
             "combining votes takes no --init: give parties the public model to vote with".to_owned(),
         ));
     }
+    request.fit.check_claim()?;
     request.fit.options.check(combiner.name(), combiner.options())?;
     match combiner {
         Combiner::NoisyStatistic => statistic::prepare(request),

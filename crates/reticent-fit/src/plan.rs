@@ -91,6 +91,16 @@ pub enum PlanError {
         /// What the schema says.
         found: String,
     },
+    /// The claim is about another relation than the schema: what of the table is public would be said of the wrong one.
+    #[error(
+        "the claim is about {claimed}, and the schema protects {protected}; make the claim of the schema's relation"
+    )]
+    Claim {
+        /// Relation of the claim.
+        claimed: Relation,
+        /// Relation of the schema.
+        protected: Relation,
+    },
     /// The method has no finite sensitivity under the adjacency.
     #[error(
         "{method} has no finite sensitivity under {relation}; it needs {} in the schema, or another method",

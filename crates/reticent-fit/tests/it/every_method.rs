@@ -145,7 +145,23 @@ fn assert_true_reason(asked: &Asked<'_>, case: Case, error: &PlanError) {
         | PlanError::TooLarge { .. }
         | PlanError::Ridge { .. }
         | PlanError::Query(_)
+        | PlanError::Claim { .. }
         | PlanError::Init(_) => panic!("{what}"),
+    }
+}
+
+/// What of a table is public goes by its schema, and what is claimed must be about the same.
+#[test]
+fn a_claim_about_another_relation_than_the_schema_is_refused() {
+    for method in method::ALL {
+        for target in TARGETS {
+            let schema = Case::usual(target, Adjacency::AddRemove).schema();
+            for adjacency in [Adjacency::Replace, Adjacency::Label, Adjacency::Party] {
+                let other = Case::usual(target, adjacency).schema().relation();
+                let refused = Asked::of(method.name()).prepare(&schema, &claim(other, 1.0)).err();
+                assert!(matches!(refused, Some(PlanError::Claim { .. })), "{}: {refused:?}", method.name());
+            }
+        }
     }
 }
 
