@@ -37,7 +37,7 @@ pub struct FlagShare {
 /// ```
 /// A flag that is hardly ever set cannot be told from values that are all near one bound: there what is expected decides.
 ///
-/// Missing values are all in the bin `missing`. Where that is none of the two ends and stands out of its noise by three deviations, its rows are taken off
+/// Missing values are all in the bin `missing`. Where that is none of the two ends and stands out of those beside it by three deviations, its rows are taken off
 /// all of these first.
 #[must_use]
 pub fn flag_share(
@@ -48,7 +48,7 @@ pub fn flag_share(
 ) -> Option<FlagShare> {
     let NumberMoments { mean, square, noise } = *moments;
     let is_between = 0 < missing && missing + 1 < counts.bins.len();
-    let there = if is_between { counts.seen(missing, SEEN).unwrap_or(0.0) / counts.rows } else { 0.0 };
+    let there = if is_between { counts.spike(missing, SEEN).unwrap_or(0.0) / counts.rows } else { 0.0 };
     let worth = (missing as f64 + 0.5) / counts.bins.len() as f64;
     let [first_bin, last_bin] = [0, counts.bins.len() - 1].map(|bin| counts.bins[bin] / counts.rows);
     let bin_noise = counts.noise / counts.rows;

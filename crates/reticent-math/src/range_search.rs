@@ -31,15 +31,21 @@ pub struct BinCounts<'a> {
     pub rows_noise: f64,
 }
 
-/// Deviations of noise from which on the bin of missing values is left out of a search. Few: if nothing is missing after all, a margin is lost, and that is all.
+/// Deviations of noise by which the bin of missing values stands out when it is left out of a search. Few: if nothing is missing after all, a margin is lost,
+/// and that is all.
 const LEFT_OUT: f64 = 1.5;
 
 impl BinCounts<'_> {
-    /// Rows in a bin, where it stands out of its noise by so many deviations.
+    /// Rows in a bin, where it stands out of the bins beside it, two on either side, by what these have on average and by so many deviations of noise.
     #[must_use]
-    pub fn seen(&self, bin: usize, deviations: f64) -> Option<f64> {
+    pub fn spike(&self, bin: usize, deviations: f64) -> Option<f64> {
         let there = self.bins[bin];
-        (there > deviations * self.noise && there > 0.0).then_some(there)
+        let beside = (bin.saturating_sub(2)..=(bin + 2).min(self.bins.len() - 1)).filter(|other| *other != bin);
+        let count = beside.clone().count() as f64;
+        let mean = beside.map(|other| self.bins[other]).sum::<f64>() / count;
+        let noise = self.noise * (1.0 + count.recip()).sqrt();
+        let excess = there - mean;
+        (excess > deviations * noise && excess > mean && there > 0.0).then_some(there)
     }
 
     /// Share of the rows that noise may hide in so many bins: two standard deviations.
@@ -172,11 +178,11 @@ pub struct FoundRange {
 /// Nothing far out is in the mean and the variance, or it would be the noise of empty bins that is. Rows that are all in one bin may all
 /// be at its border: without `u²` their distance from its middle would count as much as a number that varies.
 ///
-/// Missing values are all in the bin `missing`, which may be far from the others. Where it stands out of its noise by one deviation and a half, the others are looked for
+/// Missing values are all in the bin `missing`, which may be far from the others. Where it stands out of those beside it, the others are looked for
 /// first, and if that bin is beyond the part that they are in, theirs is the range, without a margin on that side: missing values are read as that end of the part.
 #[must_use]
 pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Option<FoundRange> {
-    let of_others = counts.seen(missing, LEFT_OUT).and_then(|there| {
+    let of_others = counts.spike(missing, LEFT_OUT).and_then(|there| {
         let mut bins = counts.bins.to_vec();
         bins[missing] = 0.0;
         let (rows, rows_noise) = (counts.rows - there, counts.rows_noise.hypot(counts.noise));
