@@ -31,9 +31,9 @@ pub struct BinCounts<'a> {
     pub rows_noise: f64,
 }
 
-/// Deviations of noise by which the bin of missing values stands out when it is left out of a search. Few: if nothing is missing after all, a margin is lost,
-/// and that is all.
-const LEFT_OUT: f64 = 1.5;
+/// Deviations of noise by which the bin of missing values stands out when it is left out of a search. With fewer, chance takes margins from tables in which
+/// nothing is missing.
+const LEFT_OUT: f64 = 2.5;
 
 impl BinCounts<'_> {
     /// Rows in a bin, where it stands out of the bins beside it, two on either side, by what these have on average and by so many deviations of noise.
