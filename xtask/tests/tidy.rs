@@ -268,13 +268,19 @@ fn is_telling(text: &str) -> bool {
 }
 
 #[test]
-fn two_files_alone_are_allowed_what_the_compiler_cannot_check() {
+fn three_files_alone_are_allowed_what_the_compiler_cannot_check() {
     let word = concat!("un", "safe");
     let says =
         |path: &&PathBuf| read(path).lines().any(|line| !line.trim_start().starts_with("//") && line.contains(word));
     let places: Vec<String> = sources().iter().filter(says).map(|path| place(path)).collect();
     const KERNEL: &str = "crates/reticent-curator/src/kernel";
-    assert_eq!(places, [format!("{KERNEL}/instructions.rs"), format!("{KERNEL}/tile_unit.rs")]);
+    const NUMERICS: &str = "crates/reticent-math/src";
+    let allowed = [
+        format!("{KERNEL}/instructions.rs"),
+        format!("{KERNEL}/tile_unit.rs"),
+        format!("{NUMERICS}/vector_registers.rs"),
+    ];
+    assert_eq!(places, allowed);
 }
 
 #[test]

@@ -4,6 +4,8 @@ use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef, Side};
 use thiserror::Error;
 
+use crate::product::product;
+
 /// A fit that did not come to an end.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NewtonError {
@@ -34,10 +36,10 @@ pub fn fit(features: &[f64], columns: usize, labels: &[f64], ridge: f64) -> Resu
     // Near the minimum a whole step gains less than a sum of so many losses is rounded by; it is what makes the gradient small.
     let rounding = f64::EPSILON * rows as f64;
     for _ in 0..STEPS_MAX {
-        let scores = features * &weights;
+        let scores = product(features, &weights);
         let probability = |row: usize| 1.0 / (1.0 + (-scores[(row, 0)]).exp());
         let residuals = Mat::from_fn(rows, 1, |row, _| probability(row) - labels[row]);
-        let gradient = features.transpose() * &residuals + &weights * ridge;
+        let gradient = product(features.transpose(), &residuals) + &weights * ridge;
         if gradient.norm_max() <= 1e-8 * rows.max(1) as f64 {
             return Ok(weights.col(0).iter().copied().collect());
         }
@@ -45,7 +47,7 @@ pub fn fit(features: &[f64], columns: usize, labels: &[f64], ridge: f64) -> Resu
             let p = probability(row);
             (p * (1.0 - p)).sqrt() * features[(row, column)]
         });
-        let mut hessian = scaled.transpose() * &scaled;
+        let mut hessian = product(scaled.transpose(), &scaled);
         for diagonal in 0..columns {
             hessian[(diagonal, diagonal)] += ridge;
         }
@@ -65,7 +67,7 @@ pub fn fit(features: &[f64], columns: usize, labels: &[f64], ridge: f64) -> Resu
 }
 
 fn objective(features: MatRef<'_, f64>, labels: &[f64], ridge: f64, weights: &Mat<f64>) -> f64 {
-    let scores = features * weights;
+    let scores = product(features, weights);
     let loss: f64 = labels
         .iter()
         .enumerate()

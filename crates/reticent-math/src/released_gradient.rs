@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::fixed_sequence::FixedSequence;
 use crate::noise_aware_map::{ResponseModel, Statistic};
+use crate::product::product;
 
 /// How to descend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,7 +123,7 @@ fn mean_product(
     model: ResponseModel,
     weights: &Mat<f64>,
 ) -> Mat<f64> {
-    let mut means = features * weights;
+    let mut means = product(features, weights);
     let mut scores = vec![0.0; model.outputs()];
     for row in 0..means.nrows() {
         for (output, score) in scores.iter_mut().enumerate() {
@@ -133,7 +134,7 @@ fn mean_product(
             means[(row, output)] = *mean;
         }
     }
-    rows.transpose() * &means * faer::Scale(1.0 / features.nrows() as f64)
+    product(rows.transpose(), &means) * faer::Scale(1.0 / features.nrows() as f64)
 }
 
 /// Largest eigenvalue of `X^T X / n` times the largest second derivative of the loss, by power iteration, 10 % up.

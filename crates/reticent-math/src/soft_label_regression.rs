@@ -11,6 +11,9 @@
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, MatRef, Side};
 
+use crate::product::product;
+use crate::vector_registers::empty_upper_halves;
+
 /// Features and penalty; labels come later, any number of times.
 pub struct SoftLabelRegression<'a> {
     features: &'a [f64],
@@ -114,6 +117,8 @@ impl<'a> SoftLabelRegression<'a> {
         let mut gradient = vec![0.0; weights.len()];
         let mut value = 0.0;
         let mut means = vec![0.0; self.outputs];
+        // After the solution of a step.
+        empty_upper_halves();
         for (row, labels) in self.features.chunks_exact(self.columns).zip(labels.chunks_exact(self.outputs)) {
             let normaliser = self.means(weights, row, &mut means);
             value += normaliser.log_total;
@@ -162,7 +167,7 @@ impl<'a> SoftLabelRegression<'a> {
                     let curvature = if first == second { one * (1.0 - one) } else { -one * other };
                     share * curvature * self.features[row * columns + column]
                 });
-                let block = matrix.transpose() * &weighted;
+                let block = product(matrix.transpose(), &weighted);
                 hessian.as_mut().submatrix_mut(first * columns, second * columns, columns, columns).copy_from(&block);
             }
         }

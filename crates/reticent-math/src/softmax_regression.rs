@@ -3,6 +3,7 @@
 use faer::{Mat, MatRef};
 
 use crate::lbfgs::{self, LbfgsError, Stop};
+use crate::product::product;
 
 /// Most evaluations of the loss.
 const EVALUATIONS: usize = 2000;
@@ -46,12 +47,12 @@ pub fn fit(
                 weights[(column, class)] = scale * scaled[class * columns + column];
             }
         }
-        let mut residuals = features * &weights;
+        let mut residuals = product(features, &weights);
         let mut loss = ridge / 2.0 * weights.squared_norm_l2();
         for (row, label) in labels.iter().enumerate() {
             loss += to_residuals(&mut residuals, row, *label);
         }
-        let slopes = features.transpose() * &residuals;
+        let slopes = product(features.transpose(), &residuals);
         for class in 0..classes {
             for (column, scale) in scale.iter().enumerate() {
                 let slope = slopes[(column, class)] + ridge * weights[(column, class)];

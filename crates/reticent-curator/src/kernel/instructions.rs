@@ -1,4 +1,4 @@
-//! Which instructions the machine has, found when the program runs: with `tile_unit.rs` the only place with `unsafe`.
+//! Which instructions the machine has, found when the program runs: with `tile_unit.rs` the only place of this crate with `unsafe`.
 //!
 //! A kernel is compiled once for each set. Code compiled for instructions that the machine lacks must never run: that, and
 //! nothing else, is what the `unsafe` blocks of `Instructions` assert. An [`Instructions`] is the proof: its field is private,

@@ -5,6 +5,7 @@ use faer::{Mat, MatRef};
 use super::algebra::stack;
 use super::prior::weights_of;
 use super::{Prior, ResponseModel, Statistic};
+use crate::product::product;
 
 /// Residual, its derivative and its covariance at some parameters, in contrasts.
 pub(super) struct Linearised {
@@ -23,7 +24,7 @@ impl Linearised {
         let mut covariance =
             Mat::<f64>::identity(outputs * contrasts, outputs * contrasts) * faer::Scale(statistic.noise.powi(2));
         each_block(statistic, model, prior, parameters, |features, rows, means| {
-            residual -= stack((rows.transpose() * means * &basis).as_ref());
+            residual -= stack((product(rows.transpose(), means) * &basis).as_ref());
             // Means of the contrasts' products, less products of means: the covariance of the labels' contrasts.
             let contrast_means = means * &basis;
             for first in 0..contrasts {
@@ -42,7 +43,7 @@ impl Linearised {
                         .collect();
                     let scaled =
                         Mat::from_fn(rows.nrows(), outputs, |row, output| rows[(row, output)] * variances[row]);
-                    let (cross, square) = (scaled.transpose() * features, scaled.transpose() * rows);
+                    let (cross, square) = (product(scaled.transpose(), features), product(scaled.transpose(), rows));
                     let mut add = |first: usize, second: usize| {
                         let mut corner = jacobian.submatrix_mut(first * outputs, second * columns, outputs, columns);
                         corner += &cross;
@@ -70,7 +71,7 @@ pub(super) fn residual(
     let basis = model.basis();
     let mut residual = stack((statistic.released * &basis).as_ref());
     each_block(statistic, model, prior, parameters, |_, rows, means| {
-        residual -= stack((rows.transpose() * means * &basis).as_ref());
+        residual -= stack((product(rows.transpose(), means) * &basis).as_ref());
     });
     residual
 }
@@ -89,7 +90,7 @@ fn each_block(
     while first < statistic.features.nrows() {
         let count = BLOCK.min(statistic.features.nrows() - first);
         let features = statistic.features.subrows(first, count);
-        let mut means = features * &weights;
+        let mut means = product(features, &weights);
         for row in 0..count {
             for (output, score) in scores.iter_mut().enumerate() {
                 *score = means[(row, output)];

@@ -16,6 +16,7 @@ use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
 use crate::fixed_sequence::FixedSequence;
 use crate::lbfgs::{self, Stop};
+use crate::product::product;
 use crate::public_design::evenly_spaced;
 use crate::soft_label_regression::log_total;
 
@@ -58,12 +59,12 @@ pub(super) fn nearest_weights(
         away + middle
     };
     let objective = |place: &[f64], slope: &mut [f64]| {
-        let mut residuals = &rows * weights_of(&parameters_at(place), model, prior);
+        let mut residuals = product(&rows, weights_of(&parameters_at(place), model, prior));
         let mut loss = 0.0;
         for row in 0..residuals.nrows() {
             loss += to_residuals(&mut residuals, &target, row);
         }
-        let mut slopes = stack((rows.transpose() * &residuals * &basis).as_ref());
+        let mut slopes = stack((product(rows.transpose(), &residuals) * &basis).as_ref());
         factor.L().solve_lower_triangular_in_place(slopes.as_mut());
         for ((slope, place), of_loss) in slope.iter_mut().zip(place).zip(slopes.col(0).iter()) {
             loss += count * TIE * place * place / 2.0;
@@ -95,7 +96,7 @@ fn mean_probabilities(
             let draw = Mat::from_fn(root.ncols(), 1, |_, _| sequence.next_normal());
             let away = &root * draw;
             for parameters in [part.mean + &away, part.mean - &away] {
-                let scores = rows * weights_of(&parameters, model, prior);
+                let scores = product(rows, weights_of(&parameters, model, prior));
                 for row in 0..rows.nrows() {
                     of_row.iter_mut().zip(scores.row(row).iter()).for_each(|(place, score)| *place = *score);
                     model.mean(&mut of_row);

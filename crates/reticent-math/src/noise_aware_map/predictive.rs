@@ -23,7 +23,9 @@ use super::mixture::Mixture;
 use super::nearest_weights::nearest_weights;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
+use crate::product::product;
 use crate::sigmoid;
+use crate::vector_registers::empty_upper_halves;
 
 /// Variance of the log-odds of a mean rate, and of what effects add to a row's, below which modes and means are the same for all that matters.
 const RATE_KNOWN: f64 = 0.02;
@@ -53,7 +55,7 @@ pub(super) fn predictive(
         likeliest.clone()
     };
     if of_mean_row > RATE_KNOWN {
-        let scores = statistic.features * weights_of(&likeliest, model, prior);
+        let scores = product(statistic.features, weights_of(&likeliest, model, prior));
         let outputs = model.outputs();
         let mut rates: Vec<f64> =
             (0..outputs).map(|output| likely_rate(&scores, output, statistic)).collect::<Result<_, _>>()?;
@@ -61,7 +63,7 @@ pub(super) fn predictive(
             let total: f64 = rates.iter().sum();
             rates.iter_mut().for_each(|rate| *rate /= total);
         }
-        let scores = statistic.features * weights_of(&parameters, model, prior);
+        let scores = product(statistic.features, weights_of(&parameters, model, prior));
         let (shifts, basis) = (shifts_to(&rates, &scores, model), model.basis());
         for contrast in 0..model.contrasts() {
             let shift: f64 = shifts.iter().enumerate().map(|(output, shift)| shift * basis[(output, contrast)]).sum();
@@ -106,7 +108,7 @@ fn likely_rate(scores: &Mat<f64>, output: usize, statistic: &Statistic<'_>) -> R
             let mean = sigmoid(log_odds[first + row]);
             block[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
         });
-        covariance += block.transpose() * scaled;
+        covariance += product(block.transpose(), scaled);
     }
     let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
 
@@ -114,8 +116,10 @@ fn likely_rate(scores: &Mat<f64>, output: usize, statistic: &Statistic<'_>) -> R
     let (mut rates, mut logs) = (Vec::with_capacity(points), Vec::with_capacity(points));
     for point in 0..points {
         let shift = -REACH + STEP * point as f64;
+        // After the solution of the last point.
+        empty_upper_halves();
         let means = Mat::from_fn(rows.nrows(), 1, |row, _| sigmoid(log_odds[row] + shift));
-        let residual = &released - rows.transpose() * &means;
+        let residual = &released - product(rows.transpose(), &means);
         let rate = (means.col(0).sum() / rows.nrows() as f64).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON);
         let prior = ((classes - 3.0) * (1.0 - rate).ln() - rate.ln()) / 2.0;
         logs.push(prior - dot(&residual, &covariance.solve(&residual)) / 2.0);

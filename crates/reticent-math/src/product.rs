@@ -1,0 +1,38 @@
+//! Products of matrices in loops over rows, after which exponentials are as fast as before.
+
+use faer::mat::AsMatRef;
+use faer::{Accum, Mat, linalg::matmul::matmul};
+
+use crate::vector_registers::empty_upper_halves;
+
+/// `left · right`, for a loop of exponentials to follow at its full speed.
+pub(crate) fn product(
+    left: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
+    right: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
+) -> Mat<f64> {
+    let (left, right) = (left.as_mat_ref(), right.as_mat_ref());
+    let mut product = Mat::zeros(left.nrows(), right.ncols());
+    matmul(product.as_mut(), Accum::Replace, left, right, 1.0, faer::get_global_parallelism());
+    empty_upper_halves();
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed_sequence::FixedSequence;
+
+    #[test]
+    fn short_and_long_sides_give_the_sums_of_products() {
+        let mut sequence = FixedSequence::new(8);
+        for (rows, terms, columns) in [(1, 1, 1), (300, 7, 2), (2, 5000, 3), (150, 140, 130)] {
+            let left = Mat::from_fn(rows, terms, |_, _| sequence.next_normal());
+            let right = Mat::from_fn(terms, columns, |_, _| sequence.next_normal());
+            let found = product(&left, right.as_ref());
+            for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+                let sum: f64 = (0..terms).map(|term| left[(row, term)] * right[(term, column)]).sum();
+                assert!((found[(row, column)] - sum).abs() < 1e-10 * (terms as f64).sqrt(), "{row} {column}");
+            }
+        }
+    }
+}
