@@ -186,7 +186,8 @@ impl Coding {
     pub fn raw_columns(&self, cells: &[Cell], columns: &mut [f64]) {
         let first_listed = self.listed.as_ref().map_or(self.columns.len(), ListedColumns::first_column);
         let (placed, listed_columns) = columns.split_at_mut(first_listed);
-        self.raw_placed_columns(cells, placed);
+        placed.fill(0.0);
+        self.for_each_raw_placed(cells, |column, value| placed[column] = value);
         for (column, feature) in listed_columns.iter_mut().zip(self.listed.iter().flat_map(ListedColumns::features)) {
             if let Cell::Number(value) = cells[*feature] {
                 *column = value;
@@ -194,27 +195,26 @@ impl Coding {
         }
     }
 
-    /// The same without the columns that rows list.
+    /// Calls `visit` with place and value of the same columns, ascending, but for those that rows list, and the zeros of blocks.
     ///
     /// # Panics
-    /// When the lengths do not fit.
-    pub fn raw_placed_columns(&self, cells: &[Cell], columns: &mut [f64]) {
-        columns.fill(0.0);
-        columns[0] = 1.0;
+    /// When there are not as many cells as features.
+    pub fn for_each_raw_placed(&self, cells: &[Cell], mut visit: impl FnMut(usize, f64)) {
+        visit(0, 1.0);
         let mut next_column = 1;
         for slot in &self.slots {
             match (slot, &cells[slot.feature()]) {
                 (SlotMap::Linear { .. }, Cell::Number(value)) => {
-                    columns[next_column] = *value;
+                    visit(next_column, *value);
                     next_column += 1;
                 }
                 (SlotMap::SymLog { .. }, Cell::Number(value)) => {
-                    columns[next_column] = symlog(*value);
+                    visit(next_column, symlog(*value));
                     next_column += 1;
                 }
                 (SlotMap::Category { first_column, categories, .. }, Cell::Category(category)) => {
                     let category = *category as usize;
-                    columns[first_column + if category < *categories { category } else { 0 }] = 1.0;
+                    visit(first_column + if category < *categories { category } else { 0 }, 1.0);
                     next_column += categories;
                 }
                 (SlotMap::Linear { .. } | SlotMap::SymLog { .. }, Cell::Category(_))

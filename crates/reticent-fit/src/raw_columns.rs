@@ -15,24 +15,19 @@ impl<T: AsRef<[f64]> + ?Sized> Columns for T {
     }
 }
 
-/// One row after another, as [`Coding::raw_columns`] writes them, without a look at what a row does not list: of a million columns
-/// it has a few dozen.
+/// One row after another, as [`Coding::raw_columns`] writes them, without a look at categories that it has not and at what it does not list: of
+/// a million columns it has a few dozen.
 pub struct RawColumns {
     coding: Coding,
-    values: Vec<f64>,
-    /// Columns that have a place in every row.
-    placed: usize,
-    /// The others that may not be 0, ascending.
-    listed: Vec<usize>,
+    /// Place and value of every column that may not be 0, ascending.
+    values: Vec<(usize, f64)>,
 }
 
 impl RawColumns {
     /// No row yet.
     #[must_use]
     pub fn new(coding: Coding) -> Self {
-        let columns = coding.columns().len();
-        let placed = coding.listed().map_or(columns, |listed| listed.first_column());
-        Self { coding, values: vec![0.0; columns], placed, listed: Vec::new() }
+        Self { coding, values: Vec::new() }
     }
 
     /// Takes the cells of a row, one a feature, and the features that are not 0 in it, where its file tells: all others are.
@@ -40,13 +35,14 @@ impl RawColumns {
     /// # Panics
     /// When there are not as many cells as the coding has features.
     pub fn set(&mut self, cells: &[Cell], given: Option<&[usize]>) {
-        self.listed.drain(..).for_each(|column| self.values[column] = 0.0);
-        self.coding.raw_placed_columns(cells, &mut self.values[..self.placed]);
-        let Some(listed) = self.coding.listed() else { return };
+        let Self { coding, values } = self;
+        values.clear();
+        coding.for_each_raw_placed(cells, |column, value| values.push((column, value)));
+        let Some(listed) = coding.listed() else { return };
+        let placed = values.len();
         let mut take = |place: usize, feature: usize| {
             if let Cell::Number(value) = cells[feature] {
-                self.values[self.placed + place] = value;
-                self.listed.push(self.placed + place);
+                values.push((listed.first_column() + place, value));
             }
         };
         match given {
@@ -57,7 +53,7 @@ impl RawColumns {
                         take(place, *feature);
                     }
                 }
-                self.listed.sort_unstable();
+                values[placed..].sort_unstable_by_key(|(column, _)| *column);
             }
         }
     }
@@ -65,7 +61,6 @@ impl RawColumns {
 
 impl Columns for RawColumns {
     fn nonzero(&self) -> impl Iterator<Item = (usize, f64)> {
-        let placed = self.values[..self.placed].iter().copied().enumerate();
-        placed.chain(self.listed.iter().map(|column| (*column, self.values[*column])))
+        self.values.iter().copied()
     }
 }

@@ -12,7 +12,7 @@ use reticent_core::units::{Epsilon, MuSquared};
 use reticent_fit::certificate::{Certificate, CertifiedRelease};
 use reticent_fit::model::{Model, ModelError};
 use reticent_fit::prepared_fit::{Covariance, Fitted};
-use reticent_fit::raw_columns::RawColumns;
+use reticent_fit::raw_columns::{Columns, RawColumns};
 use reticent_testkit::generate;
 use serde_json::{Value, json};
 
@@ -115,6 +115,33 @@ proptest! {
             Coding::of(&schema).raw_columns(&cells, &mut all);
             prop_assert_eq!(model.score(0, &columns).to_bits(), model.score(0, &all).to_bits());
             prop_assert_eq!(model.probabilities(&columns), model.probabilities(&all));
+        }
+    }
+
+    /// A row's categories stand for all columns of their features, zeros and "other" among them; a number that is 0 may lie outside its range.
+    #[test]
+    fn a_row_is_scored_by_its_categories(
+        rows in prop::collection::vec((0u32..6, 0.0f64..10.0, 0u32..4, prop_oneof![Just(0.0), -5.0f64..5.0]), 1..6),
+        weights in prop::collection::vec(-3.0f64..3.0, 13),
+    ) {
+        let text = format!(
+            "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n\
+             a = {{ categories = [1, 2, 3, 4] }}\nb = {{ bounds = [0, 10], log = true }}\nc = {{ hash_buckets = 3 }}\n\
+             d = {{ bounds = [-5, 5] }}\n"
+        );
+        let schema = Schema::from_text(&text).expect("legal");
+        let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+        let mut model = Model::from_weights(&schema, &Fitted { encoding, weights, covariance: None }, None);
+        let last = model.outputs[0].coefficients.last_mut().expect("d");
+        last.range = Some([1.0, 2.0]);
+        let mut columns = RawColumns::new(Coding::of(&schema));
+        for (a, b, c, d) in rows {
+            let cells = [Cell::Category(a), Cell::Number(b), Cell::Category(c), Cell::Number(d)];
+            columns.set(&cells, None);
+            prop_assert_eq!(columns.nonzero().count(), 6);
+            let mut all = [7.0; 13];
+            Coding::of(&schema).raw_columns(&cells, &mut all);
+            prop_assert_eq!(model.score(0, &columns).to_bits(), model.score(0, &all).to_bits());
         }
     }
 
