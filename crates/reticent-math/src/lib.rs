@@ -9,7 +9,7 @@
 //!   votes on public rows          soft_label_regression
 //!   no noise: yardsticks          least_squares, logistic_newton, softmax_regression
 //!   repeated fits, in an audit    discriminant
-//!   beneath all of them           lbfgs, fixed_sequence, normal_mean, product ─▶ vector_registers
+//!   beneath all of them           lbfgs, fixed_sequence, normal_mean, row_blocks ─▶ product ─▶ vector_registers
 //! ```
 
 pub mod noisy_spectrum;
@@ -37,6 +37,7 @@ pub mod discriminant;
 pub mod lbfgs;
 pub mod fixed_sequence;
 pub mod normal_mean;
+mod row_blocks;
 mod product;
 mod vector_registers;
 

@@ -5,6 +5,8 @@ use faer::{Mat, MatRef, Side};
 use thiserror::Error;
 
 use crate::product::product;
+use crate::row_blocks::of_row_blocks;
+use crate::sigmoid;
 
 /// A fit that did not come to an end.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -36,18 +38,11 @@ pub fn fit(features: &[f64], columns: usize, labels: &[f64], ridge: f64) -> Resu
     // Near the minimum a whole step gains less than a sum of so many losses is rounded by; it is what makes the gradient small.
     let rounding = f64::EPSILON * rows as f64;
     for _ in 0..STEPS_MAX {
-        let scores = product(features, &weights);
-        let probability = |row: usize| 1.0 / (1.0 + (-scores[(row, 0)]).exp());
-        let residuals = Mat::from_fn(rows, 1, |row, _| probability(row) - labels[row]);
-        let gradient = product(features.transpose(), &residuals) + &weights * ridge;
+        let gradient = slopes(features, labels, &weights) + &weights * ridge;
         if gradient.norm_max() <= 1e-8 * rows.max(1) as f64 {
             return Ok(weights.col(0).iter().copied().collect());
         }
-        let scaled = Mat::from_fn(rows, columns, |row, column| {
-            let p = probability(row);
-            (p * (1.0 - p)).sqrt() * features[(row, column)]
-        });
-        let mut hessian = product(scaled.transpose(), &scaled);
+        let mut hessian = curvature(features, &weights);
         for diagonal in 0..columns {
             hessian[(diagonal, diagonal)] += ridge;
         }
@@ -67,16 +62,37 @@ pub fn fit(features: &[f64], columns: usize, labels: &[f64], ridge: f64) -> Resu
 }
 
 fn objective(features: MatRef<'_, f64>, labels: &[f64], ridge: f64, weights: &Mat<f64>) -> f64 {
-    let scores = product(features, weights);
-    let loss: f64 = labels
-        .iter()
-        .enumerate()
-        .map(|(row, label)| {
-            let z = scores[(row, 0)];
-            z.max(0.0) + (-z.abs()).exp().ln_1p() - label * z
-        })
-        .sum();
-    loss + ridge / 2.0 * weights.squared_norm_l2()
+    let losses = of_row_blocks(features.nrows(), 1, |block| {
+        let scores = product(features.subrows(block.start, block.len()), weights);
+        let loss = |(z, label): (&f64, &f64)| z.max(0.0) + (-z.abs()).exp().ln_1p() - label * z;
+        scores.col(0).iter().zip(&labels[block]).map(loss).sum::<f64>()
+    });
+    losses.iter().sum::<f64>() + ridge / 2.0 * weights.squared_norm_l2()
+}
+
+/// `X^T (p - y)`.
+fn slopes(features: MatRef<'_, f64>, labels: &[f64], weights: &Mat<f64>) -> Mat<f64> {
+    let slopes = of_row_blocks(features.nrows(), 1, |block| {
+        let features = features.subrows(block.start, block.len());
+        let scores = product(features, weights);
+        let residuals = Mat::from_fn(block.len(), 1, |row, _| sigmoid(scores[(row, 0)]) - labels[block.start + row]);
+        product(features.transpose(), &residuals)
+    });
+    slopes.into_iter().fold(Mat::zeros(features.ncols(), 1), |sum, slopes| sum + slopes)
+}
+
+/// `X^T V X`, `V` the variances `p (1 - p)`.
+fn curvature(features: MatRef<'_, f64>, weights: &Mat<f64>) -> Mat<f64> {
+    let columns = features.ncols();
+    let squares = of_row_blocks(features.nrows(), columns, |block| {
+        let features = features.subrows(block.start, block.len());
+        let scores = product(features, weights);
+        let deviations: Vec<f64> =
+            scores.col(0).iter().map(|score| sigmoid(*score)).map(|p| (p * (1.0 - p)).sqrt()).collect();
+        let scaled = Mat::from_fn(block.len(), columns, |row, column| deviations[row] * features[(row, column)]);
+        product(scaled.transpose(), &scaled)
+    });
+    squares.into_iter().fold(Mat::zeros(columns, columns), |sum, square| sum + square)
 }
 
 #[cfg(test)]

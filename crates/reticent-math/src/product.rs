@@ -1,21 +1,31 @@
-//! Products of matrices in loops over rows, after which exponentials are as fast as before.
+//! Products of matrices in loops over rows: on one thread where threads would wait for each other, and nothing left that slows down what follows.
 
+use faer::linalg::matmul::matmul;
 use faer::mat::AsMatRef;
-use faer::{Accum, Mat, linalg::matmul::matmul};
+use faer::{Accum, Mat, Par};
 
 use crate::vector_registers::empty_upper_halves;
 
 /// `left · right`, for a loop of exponentials to follow at its full speed.
+///
+/// Several threads share it where all sides are long and no other threads are at work on other blocks of rows.
 pub(crate) fn product(
     left: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
     right: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
 ) -> Mat<f64> {
     let (left, right) = (left.as_mat_ref(), right.as_mat_ref());
     let mut product = Mat::zeros(left.nrows(), right.ncols());
-    matmul(product.as_mut(), Accum::Replace, left, right, 1.0, faer::get_global_parallelism());
+    let sides = [left.nrows(), left.ncols(), right.ncols()];
+    let is_shared = rayon::current_thread_index().is_none() && sides.iter().all(|side| *side >= SHARED_SIDE_MIN);
+    let threads = if is_shared { faer::get_global_parallelism() } else { Par::Seq };
+    matmul(product.as_mut(), Accum::Replace, left, right, 1.0, threads);
     empty_upper_halves();
     product
 }
+
+/// The threads of a product meet after every few hundred terms of its sums. Between two meetings there is work enough where sides are this long;
+/// where one is shorter, as with a few classes, they spend longer on waiting than one thread takes for all of it.
+const SHARED_SIDE_MIN: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::fixed_sequence::FixedSequence;
 use crate::noise_aware_map::{ResponseModel, Statistic};
 use crate::product::product;
+use crate::row_blocks::of_row_blocks;
 
 /// How to descend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,18 +124,23 @@ fn mean_product(
     model: ResponseModel,
     weights: &Mat<f64>,
 ) -> Mat<f64> {
-    let mut means = product(features, weights);
-    let mut scores = vec![0.0; model.outputs()];
-    for row in 0..means.nrows() {
-        for (output, score) in scores.iter_mut().enumerate() {
-            *score = means[(row, output)];
+    let outputs = model.outputs();
+    let products = of_row_blocks(features.nrows(), outputs, |block| {
+        let mut means = product(features.subrows(block.start, block.len()), weights);
+        let mut scores = vec![0.0; outputs];
+        for row in 0..block.len() {
+            for (output, score) in scores.iter_mut().enumerate() {
+                *score = means[(row, output)];
+            }
+            model.mean(&mut scores);
+            for (output, mean) in scores.iter().enumerate() {
+                means[(row, output)] = *mean;
+            }
         }
-        model.mean(&mut scores);
-        for (output, mean) in scores.iter().enumerate() {
-            means[(row, output)] = *mean;
-        }
-    }
-    product(rows.transpose(), &means) * faer::Scale(1.0 / features.nrows() as f64)
+        product(rows.subrows(block.start, block.len()).transpose(), &means)
+    });
+    let sum = products.into_iter().fold(Mat::zeros(rows.ncols(), outputs), |sum, product| sum + product);
+    sum * faer::Scale(1.0 / features.nrows() as f64)
 }
 
 /// Largest eigenvalue of `X^T X / n` times the largest second derivative of the loss, by power iteration, 10 % up.

@@ -4,6 +4,7 @@ use faer::{Mat, MatRef};
 
 use crate::lbfgs::{self, LbfgsError, Stop};
 use crate::product::product;
+use crate::row_blocks::of_row_blocks;
 
 /// Most evaluations of the loss.
 const EVALUATIONS: usize = 2000;
@@ -47,12 +48,19 @@ pub fn fit(
                 weights[(column, class)] = scale * scaled[class * columns + column];
             }
         }
-        let mut residuals = product(features, &weights);
+        // Loss and slopes of a block of rows.
+        let blocks = of_row_blocks(rows, classes, |block| {
+            let (features, labels) = (features.subrows(block.start, block.len()), &labels[block]);
+            let mut residuals = product(features, &weights);
+            let losses = labels.iter().enumerate().map(|(row, label)| to_residuals(&mut residuals, row, *label));
+            (losses.sum::<f64>(), product(features.transpose(), &residuals))
+        });
         let mut loss = ridge / 2.0 * weights.squared_norm_l2();
-        for (row, label) in labels.iter().enumerate() {
-            loss += to_residuals(&mut residuals, row, *label);
+        let mut slopes = Mat::<f64>::zeros(columns, classes);
+        for (of_block, slopes_of_block) in blocks {
+            loss += of_block;
+            slopes += slopes_of_block;
         }
-        let slopes = product(features.transpose(), &residuals);
         for class in 0..classes {
             for (column, scale) in scale.iter().enumerate() {
                 let slope = slopes[(column, class)] + ridge * weights[(column, class)];
