@@ -108,6 +108,18 @@ impl PublicMatrix {
         self.row_norm_square
     }
 
+    /// The sum of squares of each column, with a row of the largest norm that is allowed as 1.
+    #[must_use]
+    pub fn column_squares(&self) -> Vec<f64> {
+        let mut squares = vec![0.0; self.columns];
+        for row in self.values.chunks_exact(self.columns) {
+            for (square, value) in squares.iter_mut().zip(row) {
+                *square += f64::from(*value).powi(2);
+            }
+        }
+        squares.iter().map(|square| square / f64::from(MATRIX_NORM_MAX).powi(2)).collect()
+    }
+
     /// An integer that is certainly at least the largest eigenvalue of `matrixᵀ matrix`, and at least 1.
     ///
     /// Source: `spectral_bound.rs`, row F90 of `docs/formulas.md`.
@@ -129,6 +141,13 @@ impl std::fmt::Debug for PublicMatrix {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_have_squares_in_units_of_the_longest_row() {
+        let half = MATRIX_NORM_MAX / 2;
+        let matrix = PublicMatrix::new(2, vec![half, 0, -half, MATRIX_NORM_MAX / 4, half, 0]).expect("short rows");
+        assert_eq!(matrix.column_squares(), [0.75, 0.0625]);
+    }
 
     #[test]
     fn equal_matrices_have_equal_columns_and_integers() {

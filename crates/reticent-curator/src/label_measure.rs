@@ -186,9 +186,9 @@ pub fn ask(
         let bins = release(bins, window)?;
         let unit = f64::from(MATRIX_NORM_MAX) * f64::from(LATTICE_NORM_MAX);
         let product_noise = planned.product.noise_scale.get() as f64 / unit;
-        let (rows, columns) = (matrix.rows(), matrix.columns());
+        let (rows, squares) = (matrix.rows(), matrix.column_squares());
         let BoundsPart { centre, half } =
-            find_labels(&bins.values(), bins.noise_standard_deviation, rows, columns, product_noise);
+            find_labels(&bins.values(), bins.noise_standard_deviation, rows, &squares, product_noise);
         window = TargetWindow::new(centre, half);
         numbers = Some(ReleasedNumbers { window, square: release(square, window)?.integers[0].to_string() });
     }

@@ -12,7 +12,7 @@ use reticent_core::query::{BIN_STEP, COUNT_STEP, Map, QueryShape, target_counts}
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::{TargetMean, TargetVariance};
-use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, spared};
+use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, spared, widened};
 
 use crate::method::FitRequest;
 use crate::number_bins::{BinnedNumbers, bins_that_tell};
@@ -130,6 +130,16 @@ impl NumberMarginals {
         let BoundsPart { centre, half } = find_part(&counts, spared);
         let window = TargetWindow::new(centre, half);
         Ok(Self { encoding: Arc::new(encoding), scaled, window, usable, signal, noise, target_bins, bin_noise })
+    }
+
+    /// Makes the window wider where that adds next to nothing to predictions by products of the target with the columns, of this noise each.
+    pub(crate) fn widen_window(&mut self, product_noise: f64) {
+        let counts =
+            BinCounts { bins: &self.target_bins, noise: self.bin_noise, rows: self.usable, rows_noise: self.noise };
+        let found = BoundsPart { centre: self.window.centre(), half: self.window.half() };
+        let BoundsPart { centre, half } =
+            widened(found, &counts, &self.scaled.noise_squares(product_noise / self.usable));
+        self.window = TargetWindow::new(centre, half);
     }
 
     /// Asks for the sums of the target, over its bounds and in its window, the last of which is at `place`: its mean in its window. Where

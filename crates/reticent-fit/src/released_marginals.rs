@@ -41,6 +41,8 @@ pub(crate) struct ScaledColumns {
     /// The categories of every feature that has some.
     pub(crate) categories: Vec<CategoryShares>,
     variance: Vec<f64>,
+    /// How long each column is from one end to the other of the part where it lies.
+    reach: Vec<f64>,
     /// The last columns, which rows list: what each of them varies by is not released.
     listed: usize,
 }
@@ -85,6 +87,8 @@ const NUMERIC_COLUMNS: f64 = 10.0;
 const SHARE_SIGNAL: f64 = 100.0;
 /// Blocks of many categories are scaled down by this root of their number.
 const BLOCK_ROOT: f64 = 1.0 / 8.0;
+/// Noise of what columns add to predictions, beside that of columns that are not correlated: how they are is not released.
+const CORRELATED: f64 = 1.5;
 /// Squared norm that the listed columns of a typical row are brought to: measured in `docs/methods/noisy-gd.md`.
 const LIST_SQUARE: f64 = 16.0;
 
@@ -236,7 +240,8 @@ impl ReleasedMarginals {
         }
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
         let listed = coding.listed().map_or(0, |listed| listed.features().len());
-        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, categories, variance, listed }
+        let reach = scale.clone();
+        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, categories, variance, reach, listed }
     }
 }
 
@@ -283,6 +288,7 @@ impl ScaledColumns {
         let times = features_square_min / features_square;
         if features_square > 0.0 && times > 1.0 {
             self.scale[1..].iter_mut().for_each(|scale| *scale *= times.sqrt());
+            self.reach[1..].iter_mut().for_each(|reach| *reach *= times.sqrt());
             self.centre_noise *= times.sqrt();
             self.row_norm = (1.0 + features_square_min).sqrt();
         }
@@ -310,6 +316,24 @@ impl ScaledColumns {
         let mut deviations = self.deviations();
         deviations.truncate(deviations.len() - self.listed);
         deviations.split_off(1)
+    }
+
+    /// The mean square of what each column adds to predictions, for a target of at most 1, where its product with the target over all rows has
+    /// noise of this share of them. Rows are divided by their norms.
+    /// ```text
+    ///   3/2 (noise A²)²  of the intercept;   min(3/2 (noise (A² + a²))² / u, u / a²)  of others,   u: variance, a: reach
+    /// ```
+    /// As if columns were hardly correlated, and each were of two values: the few rows in which a rare category is set are longer than others, and
+    /// weigh the less. No slope is taken to be found larger than a target of 1 from one end of its column to the other.
+    pub(crate) fn noise_squares(&self, noise: f64) -> Vec<f64> {
+        let typical = self.row_norm.powi(2);
+        let of_column = |(reach, deviation): (&f64, &f64)| {
+            let (longest, variance) = (reach.powi(2), deviation.powi(2));
+            (CORRELATED * (noise * (typical + longest)).powi(2) / variance).min(variance / longest)
+        };
+        let of_intercept = CORRELATED * (noise * typical).powi(2);
+        let deviations = self.deviations();
+        std::iter::once(of_intercept).chain(self.reach.iter().zip(&deviations).skip(1).map(of_column)).collect()
     }
 
     /// Standard deviation of the score of a row under these weights, as if columns were uncorrelated.
@@ -396,6 +420,35 @@ mod tests {
                 assert!((found - times * plain).abs() < 1e-9 * found);
             }
         }
+    }
+
+    /// By hand: rows of squared norm 2 and noise of 1/100; a column from 0 to 1 that varies by 1/4; a flag of reach 4 in one row of 100; and one
+    /// that is never set, or so rarely that noise could be as large as a slope is taken to be.
+    #[test]
+    fn noise_of_a_column_is_that_of_the_rows_that_tell_of_it() {
+        let reach: [f64; 5] = [1.0, 1.0, 4.0, 4.0, 4.0];
+        let of = |variance: [f64; 5]| ScaledColumns {
+            centre: vec![0.0; 5],
+            scale: reach.to_vec(),
+            row_norm: 2.0f64.sqrt(),
+            centre_noise: 0.0,
+            categories: Vec::new(),
+            variance: variance.to_vec(),
+            reach: reach.to_vec(),
+            listed: 0,
+        };
+        let found = of([0.0, 0.25, 0.01, 1e-5, 0.0]).noise_squares(0.01);
+        for (found, expected) in found.iter().zip([6e-4, 1.5 * 9e-4 / 0.25, 0.01, 1e-5, 0.0]) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+        // Measured in a part of its bounds a column is what it would be if these were its bounds.
+        let parts = [[0.0, 1.0], [0.2, 0.1], [0.0, 1.0], [0.0, 1.0]];
+        let in_part = of([0.0, 0.25, 0.01, 1e-5, 0.0]).in_bounds(&parts).noise_squares(0.01);
+        assert!(in_part.iter().zip(&found).all(|(one, other)| (one - other).abs() < 1e-12), "{in_part:?}");
+        // And three times as long in rows that are.
+        let enlarged = of([0.0, 0.25, 0.0, 0.0, 0.0]);
+        let enlarged = ScaledColumns { row_norm: 1.25f64.sqrt(), ..enlarged }.enlarged(2.25).noise_squares(0.01);
+        assert!((enlarged[1] - 1.5 * (0.01 * (3.25 + 9.0f64)).powi(2) / 2.25).abs() < 1e-12, "{enlarged:?}");
     }
 
     #[test]

@@ -13,6 +13,12 @@ const WORTH_WHILE: f64 = 2.0 / 3.0;
 /// which is about this times the columns over `n mu`; and at most 2 %.
 const SPARED: (f64, f64) = (0.5, 0.02);
 
+/// Noise is next to nothing where it adds so little to predictions: a share of what the target varies by.
+const NEGLIGIBLE: f64 = 1.0 / 200.0;
+/// A window is made so many times as wide at most, however little noise there is: further out rows are no likelier for wide bounds, and
+/// standard errors grow with the window where they are mostly noise.
+const WIDENED_MAX: f64 = 3.0;
+
 /// Noise of a bin is taken to be at least this share of the rows.
 const NOISE_MIN: f64 = 1e-6;
 /// Chance that a row is in the part where rows are likely.
@@ -108,6 +114,36 @@ pub fn find_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
         Search::AllBounds => BoundsPart::BOUNDS,
     };
     if part.half < WORTH_WHILE { part } else { BoundsPart::BOUNDS }
+}
+
+/// A part in which a target was found, made wider where that costs next to nothing: rows that noise hid may lie beyond it, and would count as if
+/// at its border, which no standard error knows of.
+/// ```text
+///   half:  (V / (200 sum_j k_j))^(1/2),  at most 3 times the found one;  never less than it, and all of the bounds where it is 2/3 of them
+///   V:     (v^(1/2) - step/2)²,  v the variance of the middles of the found part's bins, less two standard deviations of its noise
+/// ```
+/// `noise_squares`, `k_j`: the mean square of what noise along direction `j` adds to predictions where all of the bounds are read, with the bounds
+/// as -1 and 1. `V` is what the target varies by at least: rows are up to half a bin from its middle.
+#[must_use]
+pub fn widened(found: BoundsPart, counts: &BinCounts<'_>, noise_squares: &[f64]) -> BoundsPart {
+    let noise = noise_squares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let negligible = (NEGLIGIBLE * variance_at_least(found, counts) / noise).sqrt();
+    let half = negligible.min(WIDENED_MAX * found.half).max(found.half);
+    if half < WORTH_WHILE { BoundsPart { half, ..found } } else { BoundsPart::BOUNDS }
+}
+
+/// What rows in a part vary by at least, with the bounds as -1 and 1: see [`widened`].
+fn variance_at_least(part: BoundsPart, counts: &BinCounts<'_>) -> f64 {
+    let step = 2.0 / counts.bins.len() as f64;
+    let of_middle = |(bin, count): (usize, &f64)| ((bin as f64 + 0.5) * step - 1.0 - part.centre, *count);
+    let within: Vec<(f64, f64)> =
+        counts.bins.iter().enumerate().map(of_middle).filter(|(at, _)| at.abs() <= part.half).collect();
+    let mean = within.iter().map(|(at, count)| at * count).sum::<f64>() / counts.rows;
+    let mean = mean.clamp(-part.half, part.half);
+    let square: f64 = within.iter().map(|(at, count)| count * (at - mean).powi(2)).sum();
+    let fourth: f64 = within.iter().map(|(at, _)| (at - mean).powi(4)).sum();
+    let variance = (square - 2.0 * counts.noise * fourth.sqrt()) / counts.rows;
+    (variance.max(0.0).sqrt() - step / 2.0).max(0.0).powi(2)
 }
 
 /// Where rows are likely, if the bounds may be far too wide and noise hides how far:
@@ -285,21 +321,33 @@ fn running_sums(values: &[f64]) -> Vec<f64> {
     std::iter::once(0.0).chain(sums).collect()
 }
 
-/// The part of their bounds in which the labels of so many public rows lie, found in noisy counts of them, for a product with a matrix of
-/// so many columns. `product_noise`: that of a coordinate, where labels are at most 1 and rows of the matrix have norm 1.
+/// The part of their bounds in which the labels of so many public rows are read, found in noisy counts of them, for a product with a matrix whose
+/// columns have these sums of squares, where a row has norm 1 at most. `product_noise`: that of a coordinate, where labels are at most 1.
+///
+/// What noise adds to predictions is taken from the columns as if they were uncorrelated, and along each of them to be no more than a coefficient
+/// of half the window would: `k_j = min(noise² / (n c_j), c_j / n)`, with `c_j` the sum of squares.
 ///
 /// Rows without a label, or beyond their unit's cap, are in no bin. Where the bins seem to hold fewer rows than there are, by more than two
 /// deviations of their noise, or no part holds all rows, the part is searched that holds as many as the bins do.
 #[must_use]
-pub fn find_labels(bins: &[f64], bin_noise: f64, rows: usize, columns: usize, product_noise: f64) -> BoundsPart {
+pub fn find_labels(
+    bins: &[f64],
+    bin_noise: f64,
+    rows: usize,
+    column_squares: &[f64],
+    product_noise: f64,
+) -> BoundsPart {
     let search = |rows: f64, rows_noise: f64| {
-        find_part(&BinCounts { bins, noise: bin_noise, rows, rows_noise }, spared(columns, rows / product_noise))
+        let counts = BinCounts { bins, noise: bin_noise, rows, rows_noise };
+        (find_part(&counts, spared(column_squares.len(), rows / product_noise)), counts)
     };
     let rows = rows as f64;
     let of_all = search(rows, 0.0);
     let (counted, doubt) = (bins.iter().sum::<f64>(), 2.0 * bin_noise * (bins.len() as f64).sqrt());
-    let is_short = counted < rows - doubt || of_all == BoundsPart::BOUNDS;
-    if is_short && counted > doubt { search(counted.min(rows), doubt / 2.0) } else { of_all }
+    let is_short = counted < rows - doubt || of_all.0 == BoundsPart::BOUNDS;
+    let (found, counts) = if is_short && counted > doubt { search(counted.min(rows), doubt / 2.0) } else { of_all };
+    let noise_square = |square: &f64| (product_noise.powi(2) / (square * rows)).min(square / rows);
+    widened(found, &counts, &column_squares.iter().map(noise_square).collect::<Vec<f64>>())
 }
 
 #[cfg(test)]
@@ -339,6 +387,53 @@ mod tests {
         );
     }
 
+    /// By hand: half of 1,000 rows in each of two bins that are ten bins apart, so that their middles vary by 5² bins and rows by at least 4.5².
+    /// Noise of 1 a bin takes `2 sum(x⁴)^(1/2) / 1000` off 25.
+    #[test]
+    fn a_window_is_widened_as_far_as_noise_is_negligible() {
+        let two_places = bins(100, &[&[0.5][..], &[0.0; 9], &[0.5]].concat());
+        let found = BoundsPart { centre: 211.0 / 256.0 - 1.0, half: 16.0 / 256.0 };
+        let bin_square = (2.0f64 / 256.0).powi(2);
+        let half = |noise: f64, noise_square: f64| {
+            let counts = BinCounts { bins: &two_places, noise, rows: 1000.0, rows_noise: 0.0 };
+            let part = widened(found, &counts, &[noise_square / 4.0, 0.75 * noise_square]);
+            assert!((part.centre - found.centre).abs() < 1e-12);
+            part.half
+        };
+        for (expected, wanted) in [(1.0, 0.5), (2.0, 2.0), (2.9, 2.9), (3.0, 3.1), (3.0, 1e9)] {
+            let noise_square = 4.5f64.powi(2) * bin_square / 200.0 / (wanted * found.half).powi(2);
+            let times = half(0.0, noise_square) / found.half;
+            assert!((times - expected).abs() < 1e-9, "{wanted}: {times}");
+        }
+        // The middles of the bins of the part are -8 to 8 from its own.
+        let fourth: f64 = (-8..=8).map(|at| f64::from(at).powi(4)).sum();
+        let deviation = (25.0 - 2.0 * fourth.sqrt() / 1000.0).sqrt() - 0.5;
+        let noise_square = deviation.powi(2) * bin_square / 200.0 / (2.0 * found.half).powi(2);
+        assert!((half(1.0, noise_square) - 2.0 * found.half).abs() < 1e-9);
+        assert!((half(500.0, 1e-12) - found.half).abs() < 1e-12, "noise may be all that varies");
+        // All of the bounds where little is missing.
+        let counts = BinCounts { bins: &two_places, noise: 0.0, rows: 1000.0, rows_noise: 0.0 };
+        assert_eq!(widened(BoundsPart { half: 0.25, ..found }, &counts, &[1e-12]), BoundsPart::BOUNDS);
+        // In one bin nothing is known to vary.
+        let one = bins(100, &[1.0]);
+        let narrow = find_part(&BinCounts { bins: &one, ..counts }, 0.0);
+        assert_eq!(widened(narrow, &BinCounts { bins: &one, ..counts }, &[1e-12]), narrow);
+    }
+
+    /// Of 10,000 rows 1 in 50 lies far out, which noise of the bins may hide; noise of the product decides whether it is read there.
+    #[test]
+    fn labels_far_out_are_kept_where_that_costs_little() {
+        let mut counts = vec![0.0; 256];
+        counts[100..120].fill(490.0);
+        counts[150] = 200.0;
+        let end = |product_noise: f64| find_labels(&counts, 25.0, 10_000, &[5000.0, 5000.0], product_noise).ends()[1];
+        assert!(end(20.0) * 256.0 > 151.0, "{}", end(20.0));
+        assert!(end(300.0) * 256.0 < 130.0, "{}", end(300.0));
+        // A column that is nearly empty adds little, whatever its noise.
+        let beside = |square: f64| find_labels(&counts, 25.0, 10_000, &[5000.0, 5000.0, square], 60.0).half;
+        assert!(beside(0.0) > beside(2.0) && beside(1e-9) > 0.999 * beside(0.0));
+    }
+
     /// Of 1,000 rows some have no label, from one in 200 to nine in ten; the others are in 20 of 256 bins.
     #[test]
     fn rows_without_a_label_do_not_widen_a_window() {
@@ -348,15 +443,15 @@ mod tests {
                 // Bins have noise of one sign and the other, so that their sum has none.
                 let noisy: Vec<f64> =
                     labelled.iter().enumerate().map(|(bin, count)| count + noise * [1.0, -1.0][bin % 2]).collect();
-                let part = find_labels(&noisy, noise, 1000, 10, 0.01);
+                let part = find_labels(&noisy, noise, 1000, &[100.0; 10], 0.01);
                 let [low, high] = part.ends().map(|end| 256.0 * end);
                 assert!(low <= 101.0 && high >= 119.0, "{missing} {noise} {part:?}");
-                assert!(part.half < 0.3, "{missing} {noise} {part:?}");
+                assert!(part.half < 0.5, "{missing} {noise} {part:?}");
             }
         }
         // What is hidden stays hidden, and labels that fill their bounds do so.
-        assert_eq!(find_labels(&[0.0; 256], 1.0, 1000, 10, 0.01), BoundsPart::BOUNDS);
-        assert_eq!(find_labels(&[3.0; 256], 1.0, 1000, 10, 0.01), BoundsPart::BOUNDS);
+        assert_eq!(find_labels(&[0.0; 256], 1.0, 1000, &[100.0; 10], 0.01), BoundsPart::BOUNDS);
+        assert_eq!(find_labels(&[3.0; 256], 1.0, 1000, &[100.0; 10], 0.01), BoundsPart::BOUNDS);
     }
 
     /// Rows are in bins 10 and 11, and a share of them is missing and counts as bin 128 or, near the others, as bin 11.

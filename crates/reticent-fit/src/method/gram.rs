@@ -153,8 +153,10 @@ impl Fit {
         let (encoding, window, target_mean, target_variance, slopes) = if last == 0 {
             (self.encoding.clone(), TargetWindow::BOUNDS, None, None, SLOPES_BY_BOUNDS)
         } else {
-            let mu = effective_mu(releases.planned(last), &self.schema.relation(), self.mu);
+            let gram = releases.planned(last);
+            let (mu, noise) = (effective_mu(gram, &self.schema.relation(), self.mu), target_noise(gram));
             let mut marginals = NumberMarginals::released(releases, &self.encoding, mu, SCALING)?;
+            marginals.widen_window(noise);
             let target_mean = marginals.target_mean(releases, last - 1)?;
             let target_variance = marginals.target_variance(target_mean.value);
             // The intercept is 1 in every row.
@@ -228,6 +230,11 @@ fn effective_mu(gram: &PlannedRelease, relation: &Relation, mu: f64) -> f64 {
     mu * one_row / (sensitivity.get() as f64).sqrt()
 }
 
+/// Noise of a product of a column with the target, in rows of norm 1 and with what is read of the target's bounds as -1 to 1.
+fn target_noise(gram: &PlannedRelease) -> f64 {
+    gram.noise.standard_deviation(gram.noise_scale) / f64::from(LATTICE_NORM_MAX).powi(2) / f64::from(MULTIPLIERS.cross)
+}
+
 fn expectations(schema: &Schema, releases: &[PlannedRelease], norm_bound: Option<f64>) -> Vec<Expectation> {
     let mut expectations = Vec::new();
     if let Some(bound) = norm_bound {
@@ -260,7 +267,7 @@ fn expectations(schema: &Schema, releases: &[PlannedRelease], norm_bound: Option
     });
     expectations.push(Expectation {
         name: "noise of a product with the target",
-        value: noise / f64::from(MULTIPLIERS.cross),
+        value: target_noise(gram),
         meaning: if norm_bound.is_some() {
             "the same, with the bounds of the target as -1 to 1".to_owned()
         } else {

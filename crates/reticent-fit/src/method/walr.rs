@@ -489,7 +489,7 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     if last > 0 {
         let bins = releases.of_matrix(0, &matrix, window)?;
         let BoundsPart { centre, half } =
-            find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), matrix.columns(), noise);
+            find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), &matrix.column_squares(), noise);
         window = TargetWindow::new(centre, half);
         let released = releases.of_matrix(1, &matrix, window)?;
         square = Some(Noisy { value: released.values()[0], noise: released.noise_standard_deviation });
