@@ -350,7 +350,7 @@ fn is(label: CodedLabel, number: i32) -> i32 {
 
 /// Adds the votes of one party times the rows of the public matrix. Whatever the votes are, each counts as clamped to the
 /// query's range, and with an output a class those of a row count only up to `label_high` together. With one output the products are
-/// shortened to [`QueryShape::party_radius`] around those of votes in the middle of the range.
+/// shortened to [`crate::query::QueryShape::party_radius`] around those of votes in the middle of the range.
 ///
 /// # Panics
 /// On any other query, where votes have no price, or when there is not one vote a row and output.

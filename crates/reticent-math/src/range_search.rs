@@ -225,13 +225,16 @@ pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Op
         let others = BinCounts { bins: &bins, noise: counts.noise, rows, rows_noise };
         if rows > 0.0 { range_of(&others, rule) } else { None }
     });
-    let place = (missing as f64 + 0.5) / counts.bins.len() as f64;
+    let [from, to] = [missing, missing + 1].map(|edge| edge as f64 / counts.bins.len() as f64);
+    // In a bin next to theirs there may be others as well.
     let beside = of_others.and_then(|found| {
         let [low, high] = [found.part[0], found.part[0] + found.part[1]];
-        match place {
-            below if below < low => Some(FoundRange { range: [low, found.range[1]], ..found }),
-            above if above > high => Some(FoundRange { range: [found.range[0], high], ..found }),
-            _ => None,
+        if to < low {
+            Some(FoundRange { range: [low, found.range[1]], ..found })
+        } else if from > high {
+            Some(FoundRange { range: [found.range[0], high], ..found })
+        } else {
+            None
         }
     });
     beside.or_else(|| range_of(counts, rule))
@@ -477,8 +480,10 @@ mod tests {
             assert!(far.range[1] < 14.0 / 256.0, "{far:?}");
             // The same rows that nobody said to be missing are a part of what varies.
             assert!(found(&with_missing(missing, 128), 255).range[1] > 0.5);
-            let near = found(&with_missing(missing, 11), 11);
-            assert!(near.mean > without.mean, "{near:?}");
+            let among = found(&with_missing(missing, 11), 11);
+            assert!(among.mean > without.mean, "{among:?}");
+            let beside = found(&with_missing(missing, 12), 12);
+            assert!(beside.range[1] > 13.0 / 256.0, "{beside:?}");
         }
     }
 
