@@ -368,7 +368,8 @@ pub enum Refusal {
     OtherTable,
     /// The file has other rows than before.
     #[error(
-        "the ledger refuses: earlier requests read the table with another `format` or `delimiter`, by which it may have other rows; declare them under [table] as before (a model brings those of its schema), or make another ledger with \
+        "the ledger refuses: earlier requests read the table with another `format` or `delimiter`, by which it may have other \
+         rows; declare them under [table] as before (a model brings those of its schema), or make another ledger with \
          `reticent ledger init`, which knows nothing of what this one has spent"
     )]
     OtherRows,

@@ -39,8 +39,10 @@ pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (P
 
 /// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others.
 fn range(codes: Vec<u16>, missing: u16) -> CodeRange {
-    let of_others = shortest_range(codes.iter().copied().filter(|code| *code != missing).collect());
-    if of_others.of(missing) == missing { shortest_range(codes) } else { of_others }
+    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing).collect();
+    let is_any_missing = others.len() < codes.len();
+    let of_others = shortest_range(others);
+    if is_any_missing && of_others.of(missing) == missing { shortest_range(codes) } else { of_others }
 }
 
 /// All of the bounds where the range is one code: a number that is rarely another tells by those rows alone.

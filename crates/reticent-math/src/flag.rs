@@ -67,8 +67,8 @@ pub fn flag_share(
         return None;
     };
     let is_little = |between: f64, noise: f64| between < doubts * noise + share * (1.0 - share);
-    let between = [1.0 - square - 4.0 * there * worth * (1.0 - worth), 1.0 - first_bin - last_bin - there];
-    let is_flag = is_little(between[0], noise) && is_little(between[1], SQRT_2 * bin_noise);
+    let is_flag = is_little(1.0 - square - 4.0 * there * worth * (1.0 - worth), noise)
+        && is_little(1.0 - first_bin - last_bin - there, SQRT_2 * bin_noise);
     is_flag.then_some(FlagShare { share: (share + there * worth).min(1.0), noise: error })
 }
 

@@ -5,7 +5,7 @@ use faer::{Mat, MatRef, Side};
 use thiserror::Error;
 
 use crate::product::product;
-use crate::row_blocks::of_row_blocks;
+use crate::row_blocks::{of_row_blocks, sum_of_row_blocks};
 use crate::sigmoid;
 
 /// A fit that did not come to an end.
@@ -72,27 +72,25 @@ fn objective(features: MatRef<'_, f64>, labels: &[f64], ridge: f64, weights: &Ma
 
 /// `X^T (p - y)`.
 fn slopes(features: MatRef<'_, f64>, labels: &[f64], weights: &Mat<f64>) -> Mat<f64> {
-    let slopes = of_row_blocks(features.nrows(), 1, |block| {
+    sum_of_row_blocks(features.nrows(), 1, |block| {
         let features = features.subrows(block.start, block.len());
         let scores = product(features, weights);
         let residuals = Mat::from_fn(block.len(), 1, |row, _| sigmoid(scores[(row, 0)]) - labels[block.start + row]);
         product(features.transpose(), &residuals)
-    });
-    slopes.into_iter().fold(Mat::zeros(features.ncols(), 1), |sum, slopes| sum + slopes)
+    })
 }
 
 /// `X^T V X`, `V` the variances `p (1 - p)`.
 fn curvature(features: MatRef<'_, f64>, weights: &Mat<f64>) -> Mat<f64> {
     let columns = features.ncols();
-    let squares = of_row_blocks(features.nrows(), columns, |block| {
+    sum_of_row_blocks(features.nrows(), columns, |block| {
         let features = features.subrows(block.start, block.len());
         let scores = product(features, weights);
         let deviations: Vec<f64> =
             scores.col(0).iter().map(|score| sigmoid(*score)).map(|p| (p * (1.0 - p)).sqrt()).collect();
         let scaled = Mat::from_fn(block.len(), columns, |row, column| deviations[row] * features[(row, column)]);
         product(scaled.transpose(), &scaled)
-    });
-    squares.into_iter().fold(Mat::zeros(columns, columns), |sum, square| sum + square)
+    })
 }
 
 #[cfg(test)]

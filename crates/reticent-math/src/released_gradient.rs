@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::fixed_sequence::FixedSequence;
 use crate::noise_aware_map::{ResponseModel, Statistic};
 use crate::product::product;
-use crate::row_blocks::of_row_blocks;
+use crate::row_blocks::sum_of_row_blocks;
 
 /// How to descend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,7 +125,7 @@ fn mean_product(
     weights: &Mat<f64>,
 ) -> Mat<f64> {
     let outputs = model.outputs();
-    let products = of_row_blocks(features.nrows(), outputs, |block| {
+    let sum = sum_of_row_blocks(features.nrows(), outputs, |block| {
         let mut means = product(features.subrows(block.start, block.len()), weights);
         let mut scores = vec![0.0; outputs];
         for row in 0..block.len() {
@@ -139,7 +139,6 @@ fn mean_product(
         }
         product(rows.subrows(block.start, block.len()).transpose(), &means)
     });
-    let sum = products.into_iter().fold(Mat::zeros(rows.ncols(), outputs), |sum, product| sum + product);
     sum * faer::Scale(1.0 / features.nrows() as f64)
 }
 

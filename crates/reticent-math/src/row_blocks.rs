@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use faer::Mat;
 use rayon::prelude::*;
 
 /// What `of_block` makes of each block of rows, in the order of the rows: to be added up in that order.
@@ -15,6 +16,16 @@ pub(crate) fn of_row_blocks<T: Send>(rows: usize, least: usize, of_block: impl F
     }
     let blocks = (0..rows.div_ceil(length)).into_par_iter();
     blocks.map(|block| of_block(block * length..((block + 1) * length).min(rows))).collect()
+}
+
+/// The sum of the matrices that `of_block` makes of each block of rows.
+pub(crate) fn sum_of_row_blocks(
+    rows: usize,
+    least: usize,
+    of_block: impl Fn(Range<usize>) -> Mat<f64> + Sync,
+) -> Mat<f64> {
+    let matrices = of_row_blocks(rows, least, of_block).into_iter();
+    matrices.reduce(|sum, matrix| sum + matrix).expect("one block at least")
 }
 
 /// Rows of a block: those of some dozens of columns stay in a core's cache from their scores to their slopes.

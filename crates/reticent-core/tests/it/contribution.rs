@@ -516,23 +516,28 @@ fn parties_add_their_weights_and_set_the_one_minimum() {
     assert_eq!(reveal(sum), [7, -8, 9]);
 }
 
+/// What votes on all rows of a matrix, within a range, are asked for.
+pub(super) fn of_votes(matrix: &Arc<PublicMatrix>, outputs: u32, label_low: i32, label_high: i32) -> SumQuery {
+    let map = Map::MatrixProduct {
+        columns: matrix.columns() as u32,
+        outputs,
+        target: ProductTarget::Class,
+        label_low,
+        label_high,
+        rows: matrix.rows() as u64,
+        row_norm_square: matrix.row_norm_square(),
+        eigenvalue: matrix.eigenvalue_bound().expect("small"),
+    };
+    let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
+    SumQuery::of_matrix(shape, matrix.clone()).expect("within its own bounds")
+}
+
 /// Votes count as clamped to their range; with an output a class those of a row count up to the largest vote together.
 #[test]
 fn votes_are_added_times_the_public_rows() {
     let matrix = Arc::new(PublicMatrix::new(2, vec![1, 10, 100, 1000]).expect("short rows"));
     let sum = |outputs, label_low, votes: &[i32]| {
-        let map = Map::MatrixProduct {
-            columns: 2,
-            outputs,
-            target: ProductTarget::Class,
-            label_low,
-            label_high: 5,
-            rows: 2,
-            row_norm_square: matrix.row_norm_square(),
-            eigenvalue: matrix.eigenvalue_bound().expect("small"),
-        };
-        let shape = QueryShape::new(map, PrivacyUnit::Row, 2).expect("small");
-        let query = SumQuery::of_matrix(shape, matrix.clone()).expect("fits");
+        let query = of_votes(&matrix, outputs, label_low, 5);
         let mut sum = PartialSum::zero(&query);
         sum.add_party(&query, votes);
         reveal(sum)
@@ -547,18 +552,7 @@ fn votes_are_added_times_the_public_rows() {
 #[test]
 fn the_products_of_a_party_are_shortened_to_their_radius() {
     let matrix = Arc::new(PublicMatrix::new(1, vec![1000; 4]).expect("short rows"));
-    let map = Map::MatrixProduct {
-        columns: 1,
-        outputs: 1,
-        target: ProductTarget::Class,
-        label_low: 0,
-        label_high: 40,
-        rows: 4,
-        row_norm_square: matrix.row_norm_square(),
-        eigenvalue: matrix.eigenvalue_bound().expect("small"),
-    };
-    let shape = QueryShape::new(map, PrivacyUnit::Row, 4).expect("small");
-    let query = SumQuery::of_matrix(shape, matrix).expect("fits");
+    let query = of_votes(&matrix, 1, 0, 40);
     let sum = |votes: [i32; 4]| {
         let mut sum = PartialSum::zero(&query);
         sum.add_party(&query, &votes);

@@ -14,6 +14,8 @@ use reticent_core::sum::PartialSum;
 use reticent_core::target_window::TargetWindow;
 use reticent_testkit::{generate, reveal};
 
+use super::contribution::of_votes;
+
 const COLUMNS: usize = 1 + 3 + 4;
 /// Most scores of a row that a question below looks at, each with weights of its own.
 const SCORES: usize = 12;
@@ -230,18 +232,7 @@ proptest! {
 #[test]
 fn the_votes_of_a_row_count_together() {
     let matrix = Arc::new(PublicMatrix::new(1, vec![1, 2, -3]).expect("short rows"));
-    let map = Map::MatrixProduct {
-        columns: 1,
-        outputs: 3,
-        target: ProductTarget::Class,
-        label_low: 0,
-        label_high: 5,
-        rows: 3,
-        row_norm_square: matrix.row_norm_square(),
-        eigenvalue: matrix.eigenvalue_bound().expect("small"),
-    };
-    let shape = QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
-    let query = SumQuery::of_matrix(shape, matrix).expect("within its own bounds");
+    let query = of_votes(&matrix, 3, 0, 5);
     let voted = |votes: [i32; 9]| {
         let mut sum = PartialSum::zero(&query);
         sum.add_party(&query, &votes);

@@ -186,12 +186,12 @@ fn auc(negative: &[f64], positive: &[f64], has_numbers: bool, noise: f64) -> Fig
 /// small, as rows of one bucket would be taken to tie.
 fn within_buckets(negative: &[f64], positive: &[f64]) -> Vec<f64> {
     let score = |share: f64| STRETCH * (share / (1.0 - share)).ln();
-    let middle = |index: usize| (index as f64 + 0.5) / f64::from(BUCKETS);
+    let middles: Vec<f64> = (0..BUCKETS).map(|index| (f64::from(index) + 0.5) / f64::from(BUCKETS)).collect();
+    let scores: Vec<f64> = middles.iter().map(|middle| score(*middle)).collect();
     let moments = |counts: &[f64]| {
-        let mean = counts.iter().enumerate().map(|(index, count)| count * score(middle(index))).sum::<f64>()
-            / counts.iter().sum::<f64>().max(1.0);
-        let squares = counts.iter().enumerate().map(|(index, count)| count * (score(middle(index)) - mean).powi(2));
-        (mean, squares.sum::<f64>())
+        let sum = counts.iter().zip(&scores).map(|(count, score)| count * score).sum::<f64>();
+        let mean = sum / counts.iter().sum::<f64>().max(1.0);
+        (mean, counts.iter().zip(&scores).map(|(count, score)| count * (score - mean).powi(2)).sum::<f64>())
     };
     let ((lower, of_negative), (upper, of_positive)) = (moments(negative), moments(positive));
     let rows = negative.iter().chain(positive).sum::<f64>().max(1.0);
@@ -199,8 +199,8 @@ fn within_buckets(negative: &[f64], positive: &[f64]) -> Vec<f64> {
     let slope = if variance > 0.0 { ((upper - lower) / variance).clamp(0.0, 2.0) } else { 0.0 };
     let quarter = 0.25 / f64::from(BUCKETS);
     // Twice the middle half: the buckets at the ends have no width.
-    let width = |index: usize| 2.0 * (score(middle(index) + quarter) - score(middle(index) - quarter));
-    (0..negative.len()).map(|index| 0.5 + (slope * width(index) / 12.0).min(0.25)).collect()
+    let width = |middle: &f64| 2.0 * (score(middle + quarter) - score(middle - quarter));
+    middles.iter().map(|middle| 0.5 + (slope * width(middle) / 12.0).min(0.25)).collect()
 }
 
 /// Eight buckets from the finer histogram; those whose count is within two standard errors of zero are left out.
