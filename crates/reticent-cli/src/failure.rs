@@ -148,6 +148,7 @@ impl From<SessionError> for Failure {
             error @ (SessionError::WrongGrant { .. }
             | SessionError::WrongUnit { .. }
             | SessionError::WrongPlan { .. }
+            | SessionError::WrongSchema
             | SessionError::ForeignGrant) => Self::Usage(error.to_string()),
         }
     }

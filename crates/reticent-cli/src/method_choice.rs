@@ -52,7 +52,8 @@ impl Args for MethodChoice {
 impl FromArgMatches for MethodChoice {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let named = matches.get_one::<String>("method").map_or(AUTO, String::as_str);
-        Ok(Self { method: method::by_name(named), options: option_flags::given(matches, owners()) })
+        let method = (named != AUTO).then(|| method::by_name(named).expect("one of the possible values"));
+        Ok(Self { method, options: option_flags::given(matches, owners()) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -16,6 +16,10 @@ pub trait Engine {
     /// The unit that the rows were capped for when they were read.
     fn unit(&self) -> &PrivacyUnit;
 
+    /// Fingerprint of the schema by which the rows were read ([`crate::schema::Schema::fingerprint`]): what a class, a category or a bound of
+    /// another one means is not what it means here.
+    fn schema(&self) -> &str;
+
     /// Adds up one query.
     ///
     /// # Errors

@@ -410,6 +410,19 @@ pub enum LedgerError {
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Entry of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerReference {
+    /// Identity of the ledger, as its file states it.
+    pub id: String,
+    /// Number of the entry.
+    pub entry: u64,
+    /// Its seal, where the ledger is at hand: `reticent ledger verify --model` holds it against the file, and finds every later
+    /// change of this entry and of all before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
+}
+
 /// Keeps an account somewhere that outlives the process.
 pub trait LedgerStore {
     /// The account as it stands.
@@ -424,4 +437,7 @@ pub trait LedgerStore {
     /// # Errors
     /// [`LedgerError::Refused`] by the account's rules, [`LedgerError::Store`] when the entry may not be on disk.
     fn charge(&mut self, request: &Request) -> Result<(), LedgerError>;
+
+    /// The entry that this object wrote last: what a certificate names as its payment. `None` before its first charge.
+    fn last_entry(&self) -> Option<LedgerReference>;
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
 use crate::engine::{Engine, EngineError};
-use crate::ledger::{LedgerError, LedgerStore, PlannedRelease, Request};
+use crate::ledger::{LedgerError, LedgerReference, LedgerStore, PlannedRelease, Request};
 use crate::minimum::{MinimumQuery, PERTURBATION_CUT};
 use crate::noise::entropy::EntropyError;
 use crate::noise::source::NoiseSource;
@@ -73,6 +73,11 @@ pub enum SessionError {
         /// Unit of the claim.
         claimed: PrivacyUnit,
     },
+    /// Rows were read by another schema than the request is planned with.
+    #[error(
+        "the rows were read by another schema than this request was made with; read them, plan and ask with one schema"
+    )]
+    WrongSchema,
     /// Features were to be shown, and the ledger promises something that they are private under.
     #[error(
         "the features of all rows would be public, and the ledger also promises {promised}, under which they are not; use a ledger \
@@ -185,6 +190,12 @@ impl<'a> Session<'a> {
         &self.claimed
     }
 
+    /// The entry of the last payment, for a certificate: see [`LedgerStore::last_entry`].
+    #[must_use]
+    pub fn last_entry(&self) -> Option<LedgerReference> {
+        self.ledger.last_entry()
+    }
+
     /// Charges the ledger for everything in the request and hands out one grant a release, in order.
     ///
     /// The charge is on disk when this returns: a crash from here on counts as spent.
@@ -197,6 +208,7 @@ impl<'a> Session<'a> {
             let (planned, claimed) = (other.shape.unit().clone(), self.claimed.unit.clone());
             return Err(SessionError::WrongPlan { planned, claimed });
         }
+        self.check_schema(request)?;
         self.ledger.charge(request)?;
         let session = self.number;
         let grants = |release: &PlannedRelease| {
@@ -212,6 +224,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`SessionError::Ledger`] when the ledger would not admit the request, or its file could not be written.
     pub fn hold_to_labels(&mut self, request: &Request) -> Result<(), SessionError> {
+        self.check_schema(request)?;
         let purpose = format!("{}: no row has a usable label", request.purpose);
         self.ledger.charge(&Request { purpose, releases: Vec::new(), ..request.clone() })?;
         Ok(())
@@ -279,8 +292,14 @@ impl<'a> Session<'a> {
         Ok(release)
     }
 
-    /// Refuses what the ledger would refuse as it stands.
+    /// Refuses a request that speaks of the rows in other words than they were read in.
+    fn check_schema(&self, request: &Request) -> Result<(), SessionError> {
+        if request.schema == self.engine.schema() { Ok(()) } else { Err(SessionError::WrongSchema) }
+    }
+
+    /// Refuses what a payment would be refused for as the ledger stands.
     fn check_admitted(&self, request: &Request) -> Result<(), SessionError> {
+        self.check_schema(request)?;
         self.ledger.account()?.admit(request).map_err(LedgerError::from)?;
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::table::code_label;
 
 /// Labels in the order of a list's rows. Private: no `Debug`, and nothing tells how many ids were found.
 pub struct LabelEngine {
+    schema: String,
     unit: PrivacyUnit,
     labels: Vec<CodedLabel>,
 }
@@ -86,13 +87,17 @@ impl LabelEngine {
             if within && label != UNUSABLE_LABEL { label } else { unmatched }
         });
         let labels = labels.collect();
-        Ok(Self { unit, labels })
+        Ok(Self { schema: schema.fingerprint(), unit, labels })
     }
 }
 
 impl Engine for LabelEngine {
     fn unit(&self) -> &PrivacyUnit {
         &self.unit
+    }
+
+    fn schema(&self) -> &str {
+        &self.schema
     }
 
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {

@@ -243,7 +243,7 @@ pub fn measure(
     let (numbers, released) = ask(list, &planned, &mut session, &request)?;
     drop(session);
 
-    let (entry, _) = ledger.last_entry().expect("the request was paid through this ledger");
+    let entry = ledger.last_entry().expect("the request was paid through this ledger").entry;
     let release = LabelRelease {
         format: LABEL_RELEASE_FORMAT.to_owned(),
         version: LABEL_RELEASE_VERSION,

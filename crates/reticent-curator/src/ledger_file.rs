@@ -13,7 +13,7 @@ use std::{fmt, fs, io};
 
 use reticent_core::adjacency::Relation;
 use reticent_core::hex::hex;
-use reticent_core::ledger::{Account, Budget, LedgerError, LedgerStore, Request};
+use reticent_core::ledger::{Account, Budget, LedgerError, LedgerReference, LedgerStore, Request};
 use reticent_core::units::MuSquared;
 use rusqlite::{Connection, OpenFlags};
 
@@ -40,7 +40,7 @@ pub struct LedgerFile {
     folder: PathBuf,
     wait: Duration,
     id: String,
-    last_entry: Option<(u64, String)>,
+    last_entry: Option<LedgerReference>,
 }
 
 /// One charge, as it was written down.
@@ -183,12 +183,6 @@ impl LedgerFile {
         &self.path
     }
 
-    /// Number and seal of the entry that this object wrote last; `None` before its first charge.
-    #[must_use]
-    pub fn last_entry(&self) -> Option<(u64, &str)> {
-        self.last_entry.as_ref().map(|(number, seal)| (*number, seal.as_str()))
-    }
-
     fn open_waiting(path: &Path, wait: Duration) -> Result<Self, LedgerFileError> {
         let path = absolute(path)?;
         refuse_what_is_no_file(&path)?;
@@ -219,10 +213,14 @@ impl LedgerStore for LedgerFile {
         // Alone: from reading the account to the commit nobody else can write. Every early return rolls back.
         let reading = Reading::alone(&mut self.connection, &self.path, self.wait).map_err(stored)?;
         let prices = reading.account().map_err(stored)?.admit(request)?;
-        let entry = reading.within(|file| insert_entry(file, &nonce, request, &prices)).map_err(stored)?;
+        let (entry, seal) = reading.within(|file| insert_entry(file, &nonce, request, &prices)).map_err(stored)?;
         reading.commit(&self.folder).map_err(stored)?;
-        self.last_entry = Some(entry);
+        self.last_entry = Some(LedgerReference { id: self.id.clone(), entry, seal: Some(seal) });
         Ok(())
+    }
+
+    fn last_entry(&self) -> Option<LedgerReference> {
+        self.last_entry.clone()
     }
 }
 

@@ -136,6 +136,10 @@ impl Engine for MemoryEngine {
         self.table.unit()
     }
 
+    fn schema(&self) -> &str {
+        self.table.schema()
+    }
+
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
         let lost = |error| EngineError(error);
         if let Some(matrix) = query.matrix() {

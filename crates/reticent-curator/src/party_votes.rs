@@ -21,6 +21,7 @@ use reticent_core::engine::{Engine, EngineError};
 use reticent_core::largest_place::largest_place;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, SumQuery, VOTE_STEPS, VoteRule};
+use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use reticent_math::soft_label_regression::SoftLabelRegression;
 use thiserror::Error;
@@ -82,6 +83,7 @@ pub enum VotesError {
 
 /// The votes of all parties: private. No `Debug`, no access outside this crate.
 pub struct PartyVotes {
+    schema: String,
     unit: PrivacyUnit,
     outputs: usize,
     rows: usize,
@@ -94,7 +96,7 @@ impl PartyVotes {
     ///
     /// # Errors
     /// [`VotesError`] names the party whose file is missing or wrong, or the file that is nobody's.
-    pub fn read(folder: &Path, roster: &Roster, ballot: &Ballot, unit: PrivacyUnit) -> Result<Self, VotesError> {
+    pub fn read(folder: &Path, roster: &Roster, ballot: &Ballot, schema: &Schema) -> Result<Self, VotesError> {
         let failed = |source| VotesError::Read { path: folder.to_owned(), source };
         let expected: BTreeSet<String> = roster.parties().iter().map(|party| format!("{party}.csv")).collect();
         for entry in std::fs::read_dir(folder).map_err(failed)? {
@@ -115,7 +117,7 @@ impl PartyVotes {
             ballot.read(party, &path)
         };
         let votes = roster.parties().iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Self { unit, outputs: ballot.outputs(), rows: ballot.rows(), votes })
+        Ok(Self::new(schema, ballot.outputs(), ballot.rows(), votes))
     }
 
     /// The same from votes in memory: one list a party, a vote a row and output, output after output of a row. Larger votes
@@ -124,12 +126,13 @@ impl PartyVotes {
     /// # Panics
     /// When a party does not have one vote a row and output: a mistake in the caller's code.
     #[must_use]
-    pub fn new(unit: PrivacyUnit, outputs: usize, rows: usize, mut votes: Vec<Vec<u16>>) -> Self {
+    pub fn new(schema: &Schema, outputs: usize, rows: usize, mut votes: Vec<Vec<u16>>) -> Self {
         for of_party in &mut votes {
             assert_eq!(of_party.len(), rows * outputs, "one vote a row and output");
             of_party.iter_mut().for_each(|vote| *vote = (*vote).min(VOTE_STEPS as u16));
         }
-        Self { unit, outputs, rows, votes }
+        let (schema, unit) = (schema.fingerprint(), schema.privacy().unit.clone());
+        Self { schema, unit, outputs, rows, votes }
     }
 
     /// Number of parties: public.
@@ -221,6 +224,10 @@ fn unit_features(matrix: &PublicMatrix) -> Vec<f64> {
 impl Engine for PartyVotes {
     fn unit(&self) -> &PrivacyUnit {
         &self.unit
+    }
+
+    fn schema(&self) -> &str {
+        &self.schema
     }
 
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {

@@ -52,7 +52,7 @@ pub use self::error::{NamedIn, SourceError};
 use self::libsvm::LibsvmTable;
 pub(crate) use self::parquet::{ParquetTable, ValueClass};
 use self::row_coder::RowCoder;
-use self::row_filter::RowFilter;
+pub(crate) use self::row_filter::RowFilter;
 use self::row_readers::RowAssembler;
 use self::text_coder::TextCoder;
 

@@ -252,6 +252,10 @@ impl Engine for SpilledEngine {
         self.table.unit()
     }
 
+    fn schema(&self) -> &str {
+        self.table.schema()
+    }
+
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
         let encoding = query.encoding().ok_or_else(|| EngineError(Box::new(NotStreamed)))?;
         assert!(encoding.coding() == self.table.coding(), "codes are read with the coding that made them");

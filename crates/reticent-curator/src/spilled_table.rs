@@ -21,6 +21,7 @@ use crate::surplus_rows::{SurplusRows, UnitRows};
 
 /// All rows, coded by the schema and capped by unit, on the disk. Private: no `Debug`, no row access outside this crate.
 pub struct SpilledTable {
+    schema: String,
     coding: Coding,
     unit: PrivacyUnit,
     place: ScratchPlace,
@@ -63,6 +64,11 @@ impl SpilledTable {
         &self.coding
     }
 
+    /// Fingerprint of the schema.
+    pub(crate) fn schema(&self) -> &str {
+        &self.schema
+    }
+
     pub(crate) fn unit(&self) -> &PrivacyUnit {
         &self.unit
     }
@@ -97,6 +103,7 @@ impl SpilledTable {
 
 /// Lays rows down, and in the end takes out those that are beyond the cap of their unit.
 pub struct SpilledTableWriter {
+    schema: String,
     coding: Coding,
     unit: PrivacyUnit,
     place: ScratchPlace,
@@ -128,7 +135,7 @@ impl SpilledTableWriter {
             PrivacyUnit::Row => None,
             PrivacyUnit::Column { rows_max, .. } => Some(UnitRows::new(rows_max, sort, &place)?),
         };
-        Ok(Self { coding, unit, place, file, blocks, units })
+        Ok(Self { schema: schema.fingerprint(), coding, unit, place, file, blocks, units })
     }
 
     /// Appends coded rows.
@@ -151,14 +158,14 @@ impl SpilledTableWriter {
     /// # Errors
     /// [`ScratchError`] when the disk does not take the last of them.
     pub fn finish(self) -> Result<SpilledTable, ScratchError> {
-        let Self { coding, unit, place, file, blocks, units } = self;
+        let Self { schema, coding, unit, place, file, blocks, units } = self;
         let shape = blocks.shape();
         let mut written = blocks.finish(&file)?;
         if let Some(units) = units {
             written = without_surplus(&file, &written, units.surplus()?)?;
         }
         let blocks = ScratchBlocks::written(shape, written.rows, file, written.keystream);
-        Ok(SpilledTable { coding, unit, place, blocks })
+        Ok(SpilledTable { schema, coding, unit, place, blocks })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use reticent_core::adjacency::Relation;
-use reticent_core::ledger::{Budget, PlannedRelease, Request};
+use reticent_core::ledger::{Budget, LedgerReference, PlannedRelease, Request};
 use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution};
 use serde::{Deserialize, Serialize};
 
@@ -51,26 +51,13 @@ pub struct CertifiedRelease {
     pub mu_of_one: f64,
 }
 
-/// Entry of a ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LedgerReference {
-    /// Identity of the ledger, as its file states it.
-    pub id: String,
-    /// Number of the entry.
-    pub entry: u64,
-    /// Its seal, where the ledger is at hand: `reticent ledger verify --model` holds it against the file, and finds every later
-    /// change of this entry and of all before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seal: Option<String>,
-}
-
 impl Certificate {
     /// Writes down a paid request.
     ///
     /// # Panics
     /// When the request has no finite price under the claimed relation: the ledger would have refused it.
     #[must_use]
-    pub fn of(plan: &Plan, request: &Request, ledger: LedgerReference) -> Self {
+    pub(crate) fn of(plan: &Plan, request: &Request, ledger: LedgerReference) -> Self {
         let PrivacyClaim { relation, epsilon, delta, .. } = plan.claim.clone();
         let price = request.price_up(&relation).expect("the ledger admits finite prices only");
         let certify = |planned: &PlannedRelease| {

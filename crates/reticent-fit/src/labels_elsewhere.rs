@@ -10,7 +10,7 @@ use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::label_query::{LabelRelease, LabelReleaseError, NOT_PROTECTED, UnmatchedLabel, WeightList};
 use reticent_core::label_use::LabelUse;
-use reticent_core::ledger::Request;
+use reticent_core::ledger::{LedgerReference, Request};
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::QueryShape;
@@ -19,7 +19,7 @@ use reticent_core::units::NoiseScale;
 use reticent_math::noise_aware_map::Noisy;
 use thiserror::Error;
 
-use crate::certificate::{Certificate, LedgerReference};
+use crate::certificate::Certificate;
 use crate::method::walr::{self, Walr};
 use crate::method::{Method, start_weights};
 use crate::model::Model;
@@ -216,7 +216,7 @@ fn certificate(
         table: None,
         releases: releases.clone(),
     };
-    let plan = Plan { method: walr::NAME, claim, releases, public, expectations: Vec::new(), reason: None };
+    let plan = Plan::of_schema(walr::NAME, schema, claim, releases, public);
     let reference = LedgerReference { id: release.label_set.clone(), entry: release.entry, seal: None };
     Ok(Certificate::of(&plan, &request, reference))
 }

@@ -9,6 +9,8 @@
 //! ([`public_fit`], [`evaluate::public`], [`party::Auxiliary`]), features where labels alone are private ([`method::walr`],
 //! [`labels_elsewhere`], [`evaluate::labels`]), rows that a model scores for whoever has them ([`raw_columns`]), and a party's
 //! own, of which it makes votes ([`party::local`]): those are private, too, until the combiner has added noise.
+#![doc = ""]
+#![doc = include_str!("../README.md")]
 
 pub mod audit;
 pub mod certificate;
@@ -33,4 +35,4 @@ mod released_marginals;
 mod row_number;
 mod softmax;
 mod trust;
-pub mod usable_rows;
+mod usable_rows;

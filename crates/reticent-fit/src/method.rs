@@ -16,6 +16,7 @@ use reticent_core::coding::Coding;
 use reticent_core::encoding::Encoding;
 use reticent_core::query;
 use reticent_core::schema::{Feature, Schema, TargetKind};
+use thiserror::Error;
 
 use crate::model::{MODEL_BYTES_MAX, Model, largest_file};
 use crate::options::{MethodOption, Options};
@@ -73,10 +74,20 @@ impl FitRequest<'_> {
     }
 }
 
+/// A name that no method has.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("there is no method {name:?}; use one of {}", ALL.map(Method::name).join(", "))]
+pub struct UnknownMethod {
+    /// What was asked for.
+    pub name: String,
+}
+
 /// Looks a method up by its name.
-#[must_use]
-pub fn by_name(name: &str) -> Option<&'static dyn Method> {
-    ALL.into_iter().find(|method| method.name() == name)
+///
+/// # Errors
+/// [`UnknownMethod`] names those that there are. No method at all leaves the choice to public figures: see [`prepare`].
+pub fn by_name(name: &str) -> Result<&'static dyn Method, UnknownMethod> {
+    ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| UnknownMethod { name: name.to_owned() })
 }
 
 /// The method of a fit, and why, where nobody named it.

@@ -309,9 +309,13 @@ impl Model {
 
     /// Value of one output for one row of raw columns, as [`Coding::raw_columns`] gives them (the intercept first): log-odds
     /// of the last class, the score of a class, or a number.
+    ///
+    /// # Panics
+    /// For another number of columns than the model has, or an output that it has not.
     #[must_use]
     pub fn score(&self, output: usize, raw_columns: &(impl Columns + ?Sized)) -> f64 {
         let output = &self.outputs[output];
+        assert_eq!(raw_columns.count(), 1 + output.coefficients.len(), "columns of a row, the intercept first");
         let features = raw_columns.nonzero().filter(|(column, _)| *column > 0);
         let products = features.map(|(column, value)| output.coefficients[column - 1].of(value));
         output.intercept + products.sum::<f64>()
@@ -320,7 +324,7 @@ impl Model {
     /// Probability of each class for one row of raw columns.
     ///
     /// # Panics
-    /// For a regression, which has no classes.
+    /// For a regression, which has no classes, and as [`Self::score`].
     #[must_use]
     pub fn probabilities(&self, raw_columns: &(impl Columns + ?Sized)) -> Vec<f64> {
         match self.task {
@@ -339,7 +343,7 @@ impl Model {
     /// Predicted number for one row of raw columns, within the target's bounds.
     ///
     /// # Panics
-    /// For a model of classes.
+    /// For a model of classes, and as [`Self::score`].
     #[must_use]
     pub fn number(&self, raw_columns: &(impl Columns + ?Sized)) -> f64 {
         let TargetKind::Bounds { low, high } = self.schema.target().kind else {

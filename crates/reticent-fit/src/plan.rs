@@ -63,6 +63,9 @@ pub struct Plan {
     pub expectations: Vec<Expectation>,
     /// Why this method, where it was chosen automatically.
     pub reason: Option<String>,
+    /// Fingerprint of the schema that it was made with, but for the number of rows, which may be counted for it.
+    #[serde(skip)]
+    schema: String,
 }
 
 /// A figure of the plan.
@@ -231,7 +234,26 @@ impl Plan {
         expectations: Vec<Expectation>,
     ) -> Self {
         let public = declared_public(request);
-        Self { method, claim: request.claim.clone(), releases, public, expectations, reason: None }
+        let plan = Self::of_schema(method, request.schema, request.claim.clone(), releases, public);
+        Self { expectations, ..plan }
+    }
+
+    /// A plan of which nothing is expected.
+    pub(crate) fn of_schema(
+        method: &'static str,
+        schema: &Schema,
+        claim: PrivacyClaim,
+        releases: Vec<PlannedRelease>,
+        public: Vec<String>,
+    ) -> Self {
+        let schema = schema.fingerprint_without_rows();
+        Self { method, claim, releases, public, expectations: Vec::new(), reason: None, schema }
+    }
+
+    /// Whether it was made with this schema, whatever number of rows is declared or counted.
+    #[must_use]
+    pub fn is_of(&self, schema: &Schema) -> bool {
+        self.schema == schema.fingerprint_without_rows()
     }
 
     /// Epsilon at delta 0 of all releases together, rounded up; `None` where the noise of one is Gaussian, which has none.

@@ -9,12 +9,16 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::SumQuery;
+use reticent_core::schema::Schema;
 use reticent_core::session::{Grant, Session, SessionError};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
 use thiserror::Error;
 
+use crate::certificate::Certificate;
+use crate::model::Model;
 use crate::plan::Plan;
+use crate::usable_rows::UsableRows;
 
 /// A fit that is planned and can be paid for.
 pub struct PreparedFit {
@@ -112,26 +116,39 @@ impl PreparedFit {
         self.encoding.as_ref()
     }
 
-    /// Pays for the whole plan before its first release, and fits the model. `progress` is shown each release as it comes.
+    /// Pays for the whole plan before its first release, and fits the model, with the certificate of what was paid. `data` is the owner's name
+    /// of the data; `progress` is shown each release as it comes.
     ///
-    /// `request` is that of the plan ([`Plan::request`]).
+    /// The schema has to be the one that the plan was made with and the rows were read by, but that the plan may be for a counted number of rows.
     ///
     /// # Errors
-    /// [`FitError`]; what was charged stays charged.
+    /// [`FitError`]; what was charged stays charged. Nothing is where schemas differ.
     pub fn fit(
         &self,
         session: &mut Session<'_>,
-        request: &Request,
+        data: &str,
+        schema: &Schema,
         progress: &mut dyn FnMut(&Release),
-    ) -> Result<Fitted, FitError> {
-        let mut releases = Releases { plan: &self.plan, request, session, grants: None, progress };
+    ) -> Result<Model, FitError> {
+        if !self.plan.is_of(schema) {
+            return Err(SessionError::WrongSchema.into());
+        }
+        let request = self.plan.request(data, schema);
+        let mut usable = UsableRows::of(&self.plan);
+        let mut observe = |release: &Release| {
+            usable.observe(release);
+            progress(release);
+        };
+        let mut releases =
+            Releases { plan: &self.plan, request: &request, session, grants: None, progress: &mut observe };
         releases.refuse_without_labels()?;
         let fitted = (self.compute)(&mut releases)?;
-        if fitted.weights.iter().all(|weight| weight.is_finite()) {
-            Ok(fitted)
-        } else {
-            Err(FitError::Numeric("a coefficient is not a finite number".to_owned()))
+        if !fitted.weights.iter().all(|weight| weight.is_finite()) {
+            return Err(FitError::Numeric("a coefficient is not a finite number".to_owned()));
         }
+        let entry = session.last_entry().expect("the releases were paid in this session");
+        let certificate = Certificate::of(&self.plan, &request, entry);
+        Ok(Model::from_weights(schema, &fitted, Some(certificate)).remarked(usable.remark(schema)))
     }
 }
 

@@ -7,11 +7,18 @@ use reticent_core::record::Cell;
 pub trait Columns {
     /// Place and value of every column that may not be 0, ascending.
     fn nonzero(&self) -> impl Iterator<Item = (usize, f64)>;
+
+    /// Number of columns, with those that are 0.
+    fn count(&self) -> usize;
 }
 
 impl<T: AsRef<[f64]> + ?Sized> Columns for T {
     fn nonzero(&self) -> impl Iterator<Item = (usize, f64)> {
         self.as_ref().iter().copied().enumerate()
+    }
+
+    fn count(&self) -> usize {
+        self.as_ref().len()
     }
 }
 
@@ -62,5 +69,9 @@ impl RawColumns {
 impl Columns for RawColumns {
     fn nonzero(&self) -> impl Iterator<Item = (usize, f64)> {
         self.values.iter().copied()
+    }
+
+    fn count(&self) -> usize {
+        self.coding.columns().len()
     }
 }

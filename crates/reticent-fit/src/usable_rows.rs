@@ -10,7 +10,7 @@ use reticent_core::sum::Release;
 use crate::plan::Plan;
 
 /// Released counts of rows by their target, pooled by their precision. It is shown the releases of a plan in their order.
-pub struct UsableRows {
+pub(crate) struct UsableRows {
     /// How many coordinates of each release count rows by their target, from the first one: as far as each is asked once.
     counts: std::vec::IntoIter<usize>,
     rows: f64,
@@ -24,15 +24,14 @@ const MOST_DEVIATIONS: f64 = 2.0;
 
 impl UsableRows {
     /// None counted yet.
-    #[must_use]
-    pub fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan) -> Self {
         let once = plan.releases.iter().take_while(|release| release.times == 1);
         let counts: Vec<usize> = once.map(|release| leading_counts(release.shape.map())).collect();
         Self { counts: counts.into_iter(), rows: 0.0, precision: 0.0 }
     }
 
     /// Takes the next release of the plan into account.
-    pub fn observe(&mut self, release: &Release) {
+    pub(crate) fn observe(&mut self, release: &Release) {
         let Some(count) = self.counts.next().filter(|count| *count > 0) else { return };
         let precision = release.noise_standard_deviation.powi(-2) / count as f64;
         let rows: f64 = release.values()[..count].iter().sum();
@@ -42,8 +41,7 @@ impl UsableRows {
 
     /// What to say where noise could be all that was counted, unless no more rows are declared. Under label adjacency which rows have a usable
     /// target is public, and a fit without any is refused: there is nothing to guess.
-    #[must_use]
-    pub fn remark(&self, schema: &Schema) -> Option<String> {
+    pub(crate) fn remark(&self, schema: &Schema) -> Option<String> {
         let noise = self.precision.powf(-0.5);
         let is_public = schema.privacy().adjacency == Adjacency::Label;
         if is_public || self.precision <= 0.0 || self.rows >= DEVIATIONS * noise {

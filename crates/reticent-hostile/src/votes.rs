@@ -11,7 +11,6 @@ use reticent_curator::party_votes::{Ballot, PartyVotes, Roster};
 use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::method::FitRequest;
-use reticent_fit::model::Model;
 use reticent_fit::options::Options;
 use reticent_fit::party::{self, Auxiliary, Combiner, PartyRequest};
 use reticent_fit::plan::PrivacyClaim;
@@ -38,8 +37,7 @@ pub(crate) fn run(input: &[u8]) {
     fs::write(folder.path().join("a.csv"), rest).expect("room for a temporary file");
     fs::write(folder.path().join("b.csv"), &question.other).expect("room for a temporary file");
     let roster = Roster::parse("a\nb\n").expect("two names");
-    let unit = question.schema.relation().unit;
-    let Ok(votes) = PartyVotes::read(folder.path(), &roster, &question.ballot, unit) else { return };
+    let Ok(votes) = PartyVotes::read(folder.path(), &roster, &question.ballot, &question.schema) else { return };
     question.combine(combiner, &votes);
 }
 
@@ -85,12 +83,10 @@ impl Question {
         let fit = FitRequest { schema: &self.schema, claim: &claim, init: None, options: &options };
         let request = PartyRequest { fit, auxiliary: &self.auxiliary, parties: votes.parties() as u64 };
         let prepared = party::prepare(combiner, &request).unwrap_or_else(|error| panic!("{error}"));
-        let paid = prepared.plan().request("parties", &self.schema);
         let mut ledger = AccountInMemory(Account::promising([relation.clone()], None));
         let mut session = Session::open(votes, &mut ledger, relation).expect("a promised relation");
-        let fitted = prepared.fit(&mut session, &paid, &mut |_| {});
-        let fitted = fitted.unwrap_or_else(|error| panic!("{}: {error}", combiner.name()));
-        used_model::is_used(&Model::from_weights(&self.schema, &fitted, None));
+        let model = prepared.fit(&mut session, "parties", &self.schema, &mut |_| {});
+        used_model::is_used(&model.unwrap_or_else(|error| panic!("{}: {error}", combiner.name())));
     }
 }
 

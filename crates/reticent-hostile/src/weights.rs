@@ -1,7 +1,7 @@
 //! A weights file that another organisation sent: read, written, and answered from labels.
 
 use reticent_core::label_query::WeightList;
-use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
+use reticent_core::ledger::{Account, LedgerError, LedgerReference, LedgerStore, Request};
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
@@ -81,5 +81,9 @@ impl LedgerStore for AccountInMemory {
 
     fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
         Ok(self.0.book(request)?)
+    }
+
+    fn last_entry(&self) -> Option<LedgerReference> {
+        Some(LedgerReference { id: "memory".to_owned(), entry: 1, seal: None })
     }
 }

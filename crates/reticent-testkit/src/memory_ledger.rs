@@ -1,7 +1,7 @@
 //! A ledger that lives as long as the test.
 
 use reticent_core::adjacency::Relation;
-use reticent_core::ledger::{Account, Budget, LedgerError, LedgerStore, Request};
+use reticent_core::ledger::{Account, Budget, LedgerError, LedgerReference, LedgerStore, Request};
 
 /// Follows the ledger's rules in memory and remembers every request.
 pub struct MemoryLedger {
@@ -33,5 +33,10 @@ impl LedgerStore for MemoryLedger {
         self.account.book(request)?;
         self.charged.push(request.clone());
         Ok(())
+    }
+
+    fn last_entry(&self) -> Option<LedgerReference> {
+        let entry = self.charged.len() as u64;
+        (entry > 0).then(|| LedgerReference { id: "memory".to_owned(), entry, seal: None })
     }
 }

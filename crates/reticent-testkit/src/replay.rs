@@ -25,7 +25,7 @@ use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::contribution::{CodedLabel, class_of};
 use reticent_core::encoding::Encoding;
 use reticent_core::engine::Engine;
-use reticent_core::ledger::{Account, LedgerError, LedgerStore, PlannedRelease, Request};
+use reticent_core::ledger::{Account, LedgerError, LedgerReference, LedgerStore, PlannedRelease, Request};
 use reticent_core::minimum::{ANSWER_BITS, MinimumQuery, PERTURBATION_BITS, ROW_BITS, UnusableLabel};
 use reticent_core::query::SumQuery;
 use reticent_core::session::Session;
@@ -234,6 +234,10 @@ impl LedgerStore for TapeLedger {
         hold(&self.tape).steps.push(Step::Charged(request.clone()));
         Ok(())
     }
+
+    fn last_entry(&self) -> Option<LedgerReference> {
+        Some(LedgerReference { id: "tape".to_owned(), entry: 1, seal: None })
+    }
 }
 
 /// How far apart two answers are in each coordinate.
@@ -429,6 +433,10 @@ mod tests {
     impl Engine for Rows {
         fn unit(&self) -> &PrivacyUnit {
             &PrivacyUnit::Row
+        }
+
+        fn schema(&self) -> &str {
+            "s"
         }
 
         fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {

@@ -6,13 +6,10 @@ use reticent_core::engine::Engine;
 use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
-use reticent_core::sum::Release;
 use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_fit::certificate::{Certificate, LedgerReference};
 use reticent_fit::model::Model;
 use reticent_fit::prepared_fit::PreparedFit;
-use reticent_fit::usable_rows::UsableRows;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
@@ -136,23 +133,10 @@ pub(super) fn pay_and_fit(
     schema: &Schema,
     ledger: &mut LedgerFile,
 ) -> Result<Model, Failure> {
-    let plan = prepared.plan();
-    let paid = plan.request(data, schema);
-
     interrupt::may_pay(ledger.path());
     let mut session = Session::open(engine, ledger, schema.relation())?;
-    let bar = progress::passes(plan.releases.iter().map(|release| u64::from(release.times)).sum());
-    let mut usable = UsableRows::of(plan);
-    let mut released = |release: &Release| {
-        usable.observe(release);
-        bar.inc(1);
-    };
-    let fitted = prepared.fit(&mut session, &paid, &mut released)?;
+    let bar = progress::passes(prepared.plan().releases.iter().map(|release| u64::from(release.times)).sum());
+    let model = prepared.fit(&mut session, data, schema, &mut |_| bar.inc(1))?;
     bar.finish_and_clear();
-    drop(session);
-
-    let (entry, seal) = ledger.last_entry().expect("the request was paid through this ledger");
-    let reference = LedgerReference { id: ledger.id().to_owned(), entry, seal: Some(seal.to_owned()) };
-    let certificate = Certificate::of(plan, &paid, reference);
-    Ok(Model::from_weights(schema, &fitted, Some(certificate)).remarked(usable.remark(schema)))
+    Ok(model)
 }

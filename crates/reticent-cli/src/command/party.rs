@@ -181,7 +181,7 @@ fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
     let prepared = prepare(request, &question, &roster)?;
     let relation = question.schema.relation();
     let named = place.open_named(&relation)?;
-    let votes = PartyVotes::read(&arguments.votes, &roster, &question.ballot, relation.unit.clone())?;
+    let votes = PartyVotes::read(&arguments.votes, &roster, &question.ballot, &question.schema)?;
     let mut ledger = place.or_beside(named, relation)?;
     let data = data_name(&request.parties);
     let model = fit::pay_and_fit(&votes, &data, &prepared, &question.schema, &mut ledger)?;

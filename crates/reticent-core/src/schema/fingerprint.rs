@@ -24,6 +24,14 @@ impl Schema {
         }
         hex(&canonical.0.finalize())
     }
+
+    /// The same of all but the declared number of units ([`Privacy::rows`]), on which no value of a row depends.
+    #[must_use]
+    pub fn fingerprint_without_rows(&self) -> String {
+        let mut parts = self.0.clone();
+        parts.privacy.rows = None;
+        Self(parts).fingerprint()
+    }
 }
 
 /// Writes a schema for the fingerprint: numbers in eight bytes, least first; texts and lists after their length; a byte

@@ -19,12 +19,19 @@ use reticent_core::units::{Delta, Epsilon, MuSquared, NoiseDistribution, NoiseSc
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
 
+/// Stands for the fingerprint of the schema of all rows here.
+const READ_BY: &str = "s";
+
 /// Counts `rows` rows of class 1.
 struct Rows(usize, PrivacyUnit);
 
 impl Engine for Rows {
     fn unit(&self) -> &PrivacyUnit {
         &self.1
+    }
+
+    fn schema(&self) -> &str {
+        READ_BY
     }
 
     fn exact_sum(&self, query: &SumQuery) -> Result<PartialSum, EngineError> {
@@ -155,7 +162,7 @@ fn request(releases: Vec<PlannedRelease>) -> Request {
     Request {
         purpose: "test".to_owned(),
         data: "t".to_owned(),
-        schema: "s".to_owned(),
+        schema: READ_BY.to_owned(),
         labels: None,
         table: None,
         releases,
@@ -190,6 +197,10 @@ const MINIMUM: [i128; 2] = [1 << 40, -(1 << 41)];
 impl Engine for Minima {
     fn unit(&self) -> &PrivacyUnit {
         &PrivacyUnit::Row
+    }
+
+    fn schema(&self) -> &str {
+        READ_BY
     }
 
     fn exact_sum(&self, _: &SumQuery) -> Result<PartialSum, EngineError> {
@@ -275,6 +286,23 @@ fn a_session_needs_a_promise_and_matching_rows() {
     let relation = Relation { unit: grouped, adjacency: Adjacency::AddRemove };
     let mut ledger = MemoryLedger::promising(relation.clone(), None);
     assert!(matches!(Session::open(&engine, &mut ledger, relation), Err(SessionError::WrongUnit { .. })));
+}
+
+/// The second class of one schema may be the first of another.
+#[test]
+fn a_request_about_rows_that_were_read_by_another_schema_is_not_answered() {
+    let unit = PrivacyUnit::Row;
+    let labels = Relation { unit: unit.clone(), adjacency: Adjacency::Label };
+    let (engine, mut ledger) = (Rows(5, unit), MemoryLedger::promising(labels.clone(), None));
+    let other = Request { schema: "another".to_owned(), ..request(vec![count(2).1]) };
+    let mut session = Session::open(&engine, &mut ledger, labels).expect("opens");
+    assert!(matches!(session.pay(&other), Err(SessionError::WrongSchema)));
+    assert!(matches!(session.hold_to_labels(&other), Err(SessionError::WrongSchema)));
+    assert!(matches!(session.public_row_number(&other), Err(SessionError::WrongSchema)));
+    assert!(matches!(session.is_without_labels(&other), Err(SessionError::WrongSchema)));
+    assert!(matches!(session.public_features(&other), Err(SessionError::WrongSchema)));
+    drop(session);
+    assert!(ledger.charged.is_empty(), "nothing is written down");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Tests of the votes file: what is accepted, and every way in which one is refused by name.
 
-use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::query::VOTE_STEPS;
-use reticent_core::schema::Class;
+use reticent_core::schema::{Class, Schema};
 
 use super::ballot::fields;
 use super::{Ballot, PartyVotes, Roster, RosterError, VoteForm};
@@ -107,18 +106,22 @@ fn lists_of_parties_are_checked() {
 
 #[test]
 fn votes_are_counted_by_preferred_classes() {
+    let schema = Schema::from_text(
+        "[privacy]\nunit = \"row\"\nadjacency = \"party\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\na = { bounds = [0, 1] }\n",
+    )
+    .expect("legal");
     let votes = vec![
         vec![4096, 0, 0, 0, 2000, 2096, 1365, 1365, 1365, 0, 0, 0],
         vec![0, 4096, 0, 0, 0, 4096, 0, 4096, 0, 0, 1, 0],
         vec![0, 4096, 0, 4096, 0, 0, 0, 0, 4096, 0, 1, 0],
     ];
-    let parties = PartyVotes::new(PrivacyUnit::Row, 3, 4, votes);
+    let parties = PartyVotes::new(&schema, 3, 4, votes);
     // Of equals the first: the first party prefers class 0 on rows 3 and 4, on row 3 each class has one party.
     let expected = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
     assert_eq!(parties.majority_labels(), expected.concat());
     // Half a vote is none for the last of two classes, and half of the parties are no majority.
     let votes = vec![vec![2049, 2048, 4096], vec![4096, 2048, 0]];
-    assert_eq!(PartyVotes::new(PrivacyUnit::Row, 1, 3, votes).majority_labels(), [1.0, 0.0, 0.0]);
+    assert_eq!(PartyVotes::new(&schema, 1, 3, votes).majority_labels(), [1.0, 0.0, 0.0]);
 }
 
 #[test]

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit};
-use reticent_core::contribution::UNUSABLE_LABEL;
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::schema::Privacy;
 
 use super::SourceError;
 use super::coded_batch::CodedBatch;
-use crate::out_of_memory::boxed;
+use crate::out_of_memory::{OutOfMemory, boxed};
 
 /// Says which rows are handed on.
-pub(super) struct RowFilter {
+pub(crate) struct RowFilter {
     /// Whether rows without a usable label are left out: under label adjacency it is public which they are.
     only_labelled: bool,
     /// None when every row is a unit.
@@ -21,7 +21,7 @@ pub(super) struct RowFilter {
 
 impl RowFilter {
     /// All of them.
-    pub(super) fn new(privacy: &Privacy) -> Self {
+    pub(crate) fn new(privacy: &Privacy) -> Self {
         let rows_max = match &privacy.unit {
             PrivacyUnit::Row => None,
             PrivacyUnit::Column { rows_max, .. } => Some(*rows_max),
@@ -47,19 +47,22 @@ impl RowFilter {
         if !self.only_labelled && self.rows_max.is_none() {
             return Ok(());
         }
-        batch.retain(slots, |label, key| {
-            if self.only_labelled && label == UNUSABLE_LABEL {
-                return Ok(false);
-            }
-            let Some(rows_max) = self.rows_max else { return Ok(true) };
-            if let Some(rows) = self.rows_of_unit.get_mut(key) {
-                *rows = rows.saturating_add(1);
-                return Ok(*rows <= rows_max);
-            }
-            // An aborting allocation would print its size, and with it the number of units, or the length of a key.
-            self.rows_of_unit.try_reserve(1).map_err(|_| SourceError::OutOfMemory)?;
-            self.rows_of_unit.insert(boxed(key)?, 1);
-            Ok(rows_max >= 1)
-        })
+        Ok(batch.retain(slots, |label, key| self.keeps(label, key))?)
+    }
+
+    /// Whether the next row counts, by its label and the key of its unit.
+    pub(crate) fn keeps(&mut self, label: CodedLabel, key: &[u8]) -> Result<bool, OutOfMemory> {
+        if self.only_labelled && label == UNUSABLE_LABEL {
+            return Ok(false);
+        }
+        let Some(rows_max) = self.rows_max else { return Ok(true) };
+        if let Some(rows) = self.rows_of_unit.get_mut(key) {
+            *rows = rows.saturating_add(1);
+            return Ok(*rows <= rows_max);
+        }
+        // An aborting allocation would print its size, and with it the number of units, or the length of a key.
+        self.rows_of_unit.try_reserve(1).map_err(|_| OutOfMemory)?;
+        self.rows_of_unit.insert(boxed(key)?, 1);
+        Ok(rows_max >= 1)
     }
 }

@@ -174,9 +174,9 @@ impl Known {
 
     /// Knows of a charge that this very process made.
     pub(crate) fn add(&mut self, ledger: &LedgerFile, purpose: String) {
-        let (entry, seal) = ledger.last_entry().expect("just charged");
+        let last = ledger.last_entry().expect("just charged");
         self.tried.insert(purpose.clone());
-        self.released.insert(entry, (seal.to_owned(), purpose));
+        self.released.insert(last.entry, (last.seal.expect("of a file"), purpose));
     }
 }
 

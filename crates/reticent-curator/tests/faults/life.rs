@@ -9,7 +9,7 @@ use std::path::Path;
 
 use nix::sys::signal::raise;
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
-use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
+use reticent_core::ledger::{Budget, LedgerError, LedgerReference, LedgerStore, PlannedRelease, Request};
 use reticent_core::query::{Loss, Map, QueryShape};
 use reticent_core::units::{Delta, Epsilon, NoiseDistribution, NoiseScale};
 use reticent_curator::ledger_file::{LedgerFile, LedgerFileError};
@@ -135,8 +135,8 @@ pub(crate) fn live(path: &Path, script: Script) {
         match action {
             Action::Charge(request) => match open.charge(request) {
                 Ok(()) => {
-                    let (entry, seal) = open.last_entry().expect("just charged");
-                    say(&["charged", &entry.to_string(), seal, &request.purpose]);
+                    let LedgerReference { entry, seal, .. } = open.last_entry().expect("just charged");
+                    say(&["charged", &entry.to_string(), &seal.expect("of a file"), &request.purpose]);
                 }
                 Err(LedgerError::Refused(refused)) => say(&["refused", &request.purpose, &refused.to_string()]),
                 Err(LedgerError::Store(error)) => say(&["failed", &request.purpose, &error.to_string()]),
@@ -146,7 +146,7 @@ pub(crate) fn live(path: &Path, script: Script) {
                 Err(error) => say(&["not limited", &error.to_string()]),
             },
             Action::KeepAnswer { query, answer } => {
-                let Some(entry) = open.last_entry().map(|(entry, _)| entry) else { continue };
+                let Some(entry) = open.last_entry().map(|last| last.entry) else { continue };
                 match open.keep_answer(query, entry, answer) {
                     Ok(kept) => say(&["kept", query, &kept]),
                     Err(error) => say(&["not kept", &error.to_string()]),

@@ -30,7 +30,7 @@ fn a_ledger_reads_back_as_written() {
     for request in &requests {
         ledger.charge(request).expect("affordable");
     }
-    assert_eq!(ledger.last_entry().map(|(number, _)| number), Some(2));
+    assert_eq!(ledger.last_entry().map(|last| last.entry), Some(2));
     let id = ledger.id().to_owned();
     drop(ledger);
 
@@ -140,7 +140,7 @@ fn a_refusal_leaves_the_file_as_it_was() {
     let refused = ledger.charge(&count_request("too much", 1 << 12)).expect_err("mu above 100");
     assert!(matches!(refused, LedgerError::Refused(Refusal::Exhausted(_))), "{refused}");
     assert_eq!(fs::read(&home.ledger).expect("there"), before);
-    assert_eq!(ledger.last_entry().map(|(number, _)| number), Some(1));
+    assert_eq!(ledger.last_entry().map(|last| last.entry), Some(1));
 }
 
 #[test]
@@ -359,7 +359,8 @@ fn every_later_edit_is_noticed() {
     }
     ledger.keep_answer(&"a".repeat(64), 2, "an answer").expect("sound");
     let seals: Vec<String> = ledger.entries().expect("sound").into_iter().map(|entry| entry.seal).collect();
-    assert_eq!(ledger.last_entry(), Some((3, seals[2].as_str())));
+    let last = ledger.last_entry().expect("just charged");
+    assert_eq!((last.id.as_str(), last.entry, last.seal.as_deref()), (ledger.id(), 3, Some(seals[2].as_str())));
     drop(ledger);
     let whole = fs::read(&home.ledger).expect("there");
     for edit in [
@@ -665,13 +666,13 @@ fn child_process() {
             for number in 0_u64.. {
                 let purpose = format!("{}-{number}", std::process::id());
                 ledger.charge(&tick(&purpose)).expect("no limit");
-                say(&format!("charged {} {purpose}", ledger.last_entry().expect("just charged").0));
+                say(&format!("charged {} {purpose}", ledger.last_entry().expect("just charged").entry));
             }
         }
         "charge-until-refused" => {
             let mut ledger = LedgerFile::open(&path).expect("sound");
             while charge_if_allowed(&mut ledger, "child") {
-                say(&format!("charged {}", ledger.last_entry().expect("just charged").0));
+                say(&format!("charged {}", ledger.last_entry().expect("just charged").entry));
             }
             say("refused");
         }
@@ -679,7 +680,7 @@ fn child_process() {
             let mut ledger = LedgerFile::open(&path).expect("sound");
             for _ in 0..100 {
                 match ledger.charge(&tick(&"long ".repeat(200))) {
-                    Ok(()) => say(&format!("charged {}", ledger.last_entry().expect("just charged").0)),
+                    Ok(()) => say(&format!("charged {}", ledger.last_entry().expect("just charged").entry)),
                     Err(error) => return say(&format!("error {error}")),
                 }
             }

@@ -79,10 +79,11 @@ pub(crate) fn maps() -> [Map; 24] {
     ]
 }
 
+/// Each row of a unit of its own.
 pub(crate) fn table(schema: &Schema, rows: &[GeneratedRow]) -> CodedTable {
     let mut table = CodedTable::empty(schema);
-    for row in rows {
-        table.push(&row.cells(schema), row.label());
+    for (place, row) in rows.iter().enumerate() {
+        table.push_of_unit(&place.to_be_bytes(), &row.cells(schema), row.label());
     }
     table
 }
@@ -198,10 +199,10 @@ fn labels_meet_the_rows_of_a_public_matrix() {
     let rows = [row(0.0, Some(1)), row(10.0, Some(0)), row(5.0, None), row(2.5, Some(1))];
     let engine = MemoryEngine::with_block_rows(table(&schema, &rows), 3);
     let features = engine.public_features().expect("in memory").expect("has rows");
-    assert_eq!((features.columns, features.rows()), (2, 4));
-    assert!((features.values[3] - 1.0).abs() < 1e-9 && (features.values[7] - 0.25).abs() < 1e-4);
+    assert_eq!((features.columns, features.rows()), (2, 3), "a row without a usable label is not there");
+    assert!((features.values[3] - 1.0).abs() < 1e-9 && (features.values[5] - 0.25).abs() < 1e-4);
 
-    let matrix = Arc::new(PublicMatrix::new(1, vec![1, 10, 100, 1000]).expect("short rows"));
+    let matrix = Arc::new(PublicMatrix::new(1, vec![1, 10, 1000]).expect("short rows"));
     let shape = |rows_max| {
         let map = Map::MatrixProduct {
             columns: 1,
@@ -217,7 +218,7 @@ fn labels_meet_the_rows_of_a_public_matrix() {
     };
     let query = SumQuery::of_matrix(shape(100), matrix.clone()).expect("within its bounds");
     assert_eq!(sum(&engine, &query), [1 - 10 + 1000]);
-    let query = SumQuery::of_matrix(shape(3), matrix).expect("rows are not held against their declared number");
+    let query = SumQuery::of_matrix(shape(2), matrix).expect("rows are not held against their declared number");
     assert_eq!(sum(&engine, &query), [1 - 10 + 1000]);
     let short = Arc::new(PublicMatrix::new(1, vec![1, 2]).expect("short rows"));
     let query = SumQuery::of_matrix(shape(100), short).expect("within its bounds");

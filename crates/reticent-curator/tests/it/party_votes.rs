@@ -8,10 +8,10 @@ use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::engine::Engine;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery, VOTE_STEPS, VoteRule};
-use reticent_core::schema::Class;
+use reticent_core::schema::{Class, Schema};
 use reticent_curator::file_fingerprint::file_fingerprint;
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm};
-use reticent_testkit::reveal;
+use reticent_testkit::{generate, reveal};
 use tempfile::TempDir;
 
 const ROWS: usize = 4;
@@ -19,6 +19,10 @@ const ROWS: usize = 4;
 fn ballot() -> Ballot {
     let class = |name: &str| Class { name: name.to_owned(), spellings: vec![name.to_owned()] };
     Ballot::new(&[class("no"), class("yes")], ROWS, "0".repeat(64))
+}
+
+fn schema() -> Schema {
+    generate::schema(1, 0, "unit = \"row\"\nadjacency = \"party\"")
 }
 
 fn write(folder: &Path, party: &str, shares: [f64; ROWS]) {
@@ -29,7 +33,7 @@ fn write(folder: &Path, party: &str, shares: [f64; ROWS]) {
 
 fn read(folder: &Path, list: &str) -> Result<PartyVotes, String> {
     let roster = Roster::parse(list).expect("legal");
-    PartyVotes::read(folder, &roster, &ballot(), PrivacyUnit::Row).map_err(|error| error.to_string())
+    PartyVotes::read(folder, &roster, &ballot(), &schema()).map_err(|error| error.to_string())
 }
 
 fn product(values: Vec<i32>) -> SumQuery {
@@ -98,7 +102,7 @@ fn one_party_moves_a_sum_by_no_more_than_its_share() {
                 .into_iter()
                 .map(|hostile| {
                     let votes = [others.clone(), vec![hostile]].concat();
-                    let engine = PartyVotes::new(PrivacyUnit::Row, 1, ROWS, votes);
+                    let engine = PartyVotes::new(&schema(), 1, ROWS, votes);
                     reveal(engine.exact_sum(query).expect("answers"))
                 })
                 .collect();
@@ -129,12 +133,8 @@ fn vectors() -> SumQuery {
 /// Golden minimum from SciPy: see `testdata/golden/soft_label_regression.py`.
 #[test]
 fn the_minimum_is_that_of_an_independent_solver() {
-    let engine = PartyVotes::new(
-        PrivacyUnit::Row,
-        1,
-        ROWS,
-        vec![vec![4096, 0, 2048, 1024], vec![4096, 1024, 0, 4096], vec![0; ROWS]],
-    );
+    let engine =
+        PartyVotes::new(&schema(), 1, ROWS, vec![vec![4096, 0, 2048, 1024], vec![4096, 1024, 0, 4096], vec![0; ROWS]]);
     let found = reveal(engine.exact_sum(&minimum(VoteRule::Soft)).expect("answers"));
     for (steps, expected) in found.iter().zip(GOLDEN_MINIMUM) {
         let weight = *steps as f64 / f64::from(1 << 24);
@@ -145,7 +145,7 @@ fn the_minimum_is_that_of_an_independent_solver() {
 /// A party's vector is the minimum for its own votes, on a coarser lattice.
 #[test]
 fn the_vector_of_a_party_is_the_minimum_for_its_votes() {
-    let engine = PartyVotes::new(PrivacyUnit::Row, 1, ROWS, vec![vec![4096, 1024, 0, 2048]]);
+    let engine = PartyVotes::new(&schema(), 1, ROWS, vec![vec![4096, 1024, 0, 2048]]);
     let penalty = 1 << 14;
     let rows = QueryShape::new(
         Map::PartyMinimum { columns: 2, outputs: 1, rule: VoteRule::Soft, penalty, parties: 1 },
@@ -170,9 +170,9 @@ const GOLDEN_MINIMUM: [f64; 2] = [-1.338531984, 1.683198304];
 
 #[test]
 fn questions_about_other_parties_or_rows_are_not_answered() {
-    let engine = PartyVotes::new(PrivacyUnit::Row, 1, ROWS, vec![vec![0; ROWS]]);
+    let engine = PartyVotes::new(&schema(), 1, ROWS, vec![vec![0; ROWS]]);
     assert!(engine.exact_sum(&minimum(VoteRule::Soft)).is_err(), "planned for three parties");
-    let engine = PartyVotes::new(PrivacyUnit::Row, 1, ROWS - 1, vec![vec![0; ROWS - 1]; 3]);
+    let engine = PartyVotes::new(&schema(), 1, ROWS - 1, vec![vec![0; ROWS - 1]; 3]);
     assert!(engine.exact_sum(&minimum(VoteRule::Soft)).is_err(), "planned for other rows");
 }
 

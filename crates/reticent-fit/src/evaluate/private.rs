@@ -50,7 +50,7 @@ pub fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
         releases.push(plan_release(PURPOSE, purpose, shape, NonZeroU32::MIN, share, &claim.relation)?);
     }
     let public = public_of_schema(schema);
-    Ok(Plan { method: PURPOSE, claim, releases, public, expectations: Vec::new(), reason: None })
+    Ok(Plan::of_schema(PURPOSE, schema, claim, releases, public))
 }
 
 /// Buys the figures. `grants` pays for the plan's releases in order; `weights` are those of the encoded columns.

@@ -78,13 +78,14 @@ impl Case {
     /// So many generated rows, with labels that depend on the first number.
     fn engine(self, count: usize) -> MemoryEngine {
         let mut table = CodedTable::empty(&self.schema());
-        for ([x0, x1], category, class) in rows(count) {
+        for (place, ([x0, x1], category, class)) in rows(count).into_iter().enumerate() {
             let label = match self.target {
                 Target::TwoClasses => Label::Class(u16::from(class)),
                 Target::ThreeClasses => Label::Class((x0 / 4.0) as u16),
                 Target::Number => Label::Value(x0),
             };
-            table.push(&[Cell::Number(x0), Cell::Number(x1), Cell::Category(category)], label);
+            let key = (place / self.unit_rows as usize).to_string();
+            table.push_of_unit(key.as_bytes(), &[Cell::Number(x0), Cell::Number(x1), Cell::Category(category)], label);
         }
         MemoryEngine::new(table)
     }

@@ -12,5 +12,6 @@ mod noisy_gd_lecture;
 mod noisy_gd_slides;
 mod party;
 mod public_fit;
+mod schemas;
 mod table;
 mod walr;

@@ -75,16 +75,16 @@ impl World {
         let fit = FitRequest { schema: &self.schema, claim: &claim, init: None, options };
         let request = PartyRequest { fit, auxiliary: &self.auxiliary, parties: self.votes.len() as u64 };
         let prepared = prepare(combiner, &request).expect("affordable");
-        let engine = PartyVotes::new(relation.unit.clone(), 1, self.auxiliary.rows(), self.votes.clone());
+        let engine = PartyVotes::new(&self.schema, 1, self.auxiliary.rows(), self.votes.clone());
         let mut ledger = MemoryLedger::promising(relation.clone(), None);
         let paid = prepared.plan().request("parties", &self.schema);
         let spent = paid.price_up(&relation).expect("finite").mu_up();
         assert!(spent <= claim.mu && spent > 0.999 * claim.mu, "{spent} of {}", claim.mu);
         let mut session = seeded_session(&engine, &mut ledger, relation, seed).expect("opens");
-        let fitted = prepared.fit(&mut session, &paid, &mut |_| {}).expect("in memory");
+        let model = prepared.fit(&mut session, "parties", &self.schema, &mut |_| {}).expect("in memory");
         drop(session);
         assert_eq!(ledger.charged.len(), 1, "one charge");
-        Model::from_weights(&self.schema, &fitted, None)
+        model
     }
 
     /// Expected log loss beyond that of the truth, and accuracy, on fresh rows.

@@ -6,7 +6,6 @@ use reticent_core::schema::Schema;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
-use reticent_fit::certificate::{Certificate, LedgerReference};
 use reticent_fit::method::{self, FitRequest};
 use reticent_fit::model::Model;
 use reticent_fit::options::Options;
@@ -96,16 +95,16 @@ pub(crate) fn pay_and_fit(
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
     let request = plan.request("table", schema);
     let mut session = seeded_session(engine, &mut ledger, schema.relation(), seed).expect("opens");
-    let fitted = prepared.fit(&mut session, &request, &mut |_| {});
+    let model = prepared.fit(&mut session, "table", schema, &mut |_| {});
     drop(session);
-    if let Err(FitError::NoLabels) = fitted {
+    if let Err(FitError::NoLabels) = model {
         assert!(ledger.charged.iter().all(|request| request.releases.is_empty()), "refused before it is paid");
     }
-    let fitted = fitted?;
+    let model = model?;
     assert_eq!(ledger.charged, std::slice::from_ref(&request), "one charge for the whole fit");
-    let certificate = Certificate::of(plan, &request, LedgerReference { id: "test".to_owned(), entry: 1, seal: None });
+    let certificate = model.certificate.as_ref().expect("of a private fit");
     assert_eq!(certificate.check(), Ok(()), "an honest certificate is read");
-    Ok(Model::from_weights(schema, &fitted, Some(certificate)))
+    Ok(model)
 }
 
 /// Score of a generated row.

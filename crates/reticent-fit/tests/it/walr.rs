@@ -358,7 +358,7 @@ fn a_table_without_usable_labels_costs_nothing_and_holds_the_ledger_to_its_class
             let prepared = Asked::of(method).prepare(schema, &claim(schema.relation(), 1.0)).expect("affordable");
             let empty = MemoryEngine::new(CodedTable::empty(schema));
             let mut session = Session::open(&empty, &mut ledger, schema.relation()).expect("opens");
-            let error = prepared.fit(&mut session, &prepared.plan().request("table", schema), &mut |_| {});
+            let error = prepared.fit(&mut session, "table", schema, &mut |_| {});
             drop(session);
             let entries = ledger.charged.len();
             (error.expect_err("no rows"), entries, ledger.charged.iter().all(|request| request.releases.is_empty()))

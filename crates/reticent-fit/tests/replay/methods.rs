@@ -125,7 +125,7 @@ fn replay(method: &'static dyn Method, effort: Effort) -> Vec<Adjacency> {
                     assert!(within, "a plan within its claim");
                     let ask = |session: &mut Session<'_>| {
                         let mut ticks = 0;
-                        let fitted = prepared.fit(session, &request, &mut |_| ticks += 1);
+                        let fitted = prepared.fit(session, "table", &schema, &mut |_| ticks += 1);
                         format!("{ticks} {fitted:?}")
                     };
                     replay_on_tables(&schema, &pair, circumstances, &request, &ask, &mut tally.borrow_mut());

@@ -67,7 +67,7 @@ fn every_combiner() {
                 assert!(paid.price_up(&relation).expect("finite") <= claim.mu_squared, "a plan within its claim");
                 let with = |own: &Vec<u16>| {
                     let votes = std::iter::once(own).chain(&others).cloned().collect();
-                    PartyVotes::new(relation.unit.clone(), outputs, ROWS, votes)
+                    PartyVotes::new(&schema, outputs, ROWS, votes)
                 };
                 let engines = [with(&one), with(&other)];
                 let none = |_: &Encoding| Vec::new();
@@ -77,7 +77,8 @@ fn every_combiner() {
                     right: World { engine: &engines[1], rows: &none },
                     seed: circumstances.seed,
                 };
-                let ask = |session: &mut Session<'_>| format!("{:?}", prepared.fit(session, &paid, &mut |_| {}));
+                let ask =
+                    |session: &mut Session<'_>| format!("{:?}", prepared.fit(session, "parties", &schema, &mut |_| {}));
                 neighbours.replay(&ask, &mut tally.borrow_mut());
             });
             tell(&name, &tally.borrow());

@@ -105,8 +105,8 @@ pub(super) fn trials<'a>(schema: &'a Schema, rows: usize, start: &Start, prepare
             let (held, name) = (unit(row(corner, label)), format!("{} and target {}", corner.name(), word(label)));
             let mut push = |around: &[Row], second: Vec<Row>, change: &str| {
                 let first = match schema.privacy().adjacency {
-                    Adjacency::AddRemove => around.to_vec(),
-                    Adjacency::Replace | Adjacency::Label | Adjacency::Party => [around, &held].concat(),
+                    Adjacency::AddRemove => Vec::new(),
+                    Adjacency::Replace | Adjacency::Label | Adjacency::Party => held.clone(),
                 };
                 let surroundings = match around.len() {
                     0 => "nothing else".to_owned(),
@@ -114,8 +114,8 @@ pub(super) fn trials<'a>(schema: &'a Schema, rows: usize, start: &Start, prepare
                 };
                 let start = start.description;
                 let description = format!("one unit with {name}, {change}; {surroundings} in the table{start}");
-                let second = [around, &second].concat();
-                let neighbours = move || [engine(schema, &first), engine(schema, &second)];
+                let around = around.to_vec();
+                let neighbours = move || [engine(schema, &around, &first), engine(schema, &around, &second)];
                 trials.push(Trial { description, prepared, neighbours: Box::new(neighbours) });
             };
             match schema.privacy().adjacency {
@@ -155,8 +155,11 @@ fn word(label: Label) -> &'static str {
     }
 }
 
-fn engine(schema: &Schema, rows: &[Row]) -> Neighbour {
+/// Rows of a unit each, and those of one.
+fn engine(schema: &Schema, around: &[Row], unit: &[Row]) -> Neighbour {
     let mut table = CodedTable::empty(schema);
-    rows.iter().for_each(|row| table.push(&row.cells, row.label));
+    let mut push = |key: usize, row: &Row| table.push_of_unit(&key.to_be_bytes(), &row.cells, row.label);
+    around.iter().enumerate().for_each(|(place, row)| push(place, row));
+    unit.iter().for_each(|row| push(around.len(), row));
     Box::new(MemoryEngine::new(table))
 }

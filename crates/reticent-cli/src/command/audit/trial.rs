@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use reticent_core::engine::Engine;
-use reticent_core::ledger::{Account, LedgerError, LedgerStore, Request};
+use reticent_core::ledger::{Account, LedgerError, LedgerReference, LedgerStore, Request};
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_fit::audit::TestErrors;
@@ -36,11 +36,10 @@ pub(super) struct Trial<'a> {
 impl Trial<'_> {
     /// What `runs` fits of each neighbour release.
     fn releases(&self, schema: &Schema, runs: u64, done: &(dyn Fn() + Sync)) -> Result<[Vec<Vec<f64>>; 2], Failure> {
-        let request = self.prepared.plan().request("synthetic", schema);
         let of_neighbour = |engine: &(dyn Engine + Sync)| {
             let one = |_| {
                 done();
-                releases_of_one_fit(engine, schema, self.prepared, &request)
+                releases_of_one_fit(engine, schema, self.prepared)
             };
             (0..runs).into_par_iter().map(one).collect::<Result<Vec<_>, Failure>>()
         };
@@ -106,12 +105,7 @@ fn pilot(trials: usize) -> impl Iterator<Item = (usize, u64)> {
 }
 
 /// All that one fit releases, the answers of a repeated release added up in a few groups.
-fn releases_of_one_fit(
-    engine: &dyn Engine,
-    schema: &Schema,
-    prepared: &PreparedFit,
-    request: &Request,
-) -> Result<Vec<f64>, Failure> {
+fn releases_of_one_fit(engine: &dyn Engine, schema: &Schema, prepared: &PreparedFit) -> Result<Vec<f64>, Failure> {
     let mut ledger = SyntheticLedger::new(schema);
     let mut session = Session::open(engine, &mut ledger, schema.relation())?;
     // The planned release and the group that each answer belongs to.
@@ -119,7 +113,7 @@ fn releases_of_one_fit(
         (0..planned.times as usize).map(move |time| (release, time * GROUPS / planned.times as usize))
     });
     let mut sums: Vec<((usize, usize), Vec<f64>)> = Vec::new();
-    let fitted = prepared.fit(&mut session, request, &mut |released| {
+    let fitted = prepared.fit(&mut session, "synthetic", schema, &mut |released| {
         let place = places.next().expect("the plan has each release");
         let values = released.values();
         match sums.last_mut() {
@@ -153,5 +147,9 @@ impl LedgerStore for SyntheticLedger {
 
     fn charge(&mut self, request: &Request) -> Result<(), LedgerError> {
         Ok(self.0.book(request)?)
+    }
+
+    fn last_entry(&self) -> Option<LedgerReference> {
+        Some(LedgerReference { id: "synthetic".to_owned(), entry: 1, seal: None })
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn trials<'a>(
                 let ends = [false, true].map(|is_last| votes(schema, auxiliary, &|_| is_last));
                 let others = by_turns.iter().cycle().take(others).map(|end| ends[*end].clone());
                 let all = std::iter::once(own).chain(others).collect();
-                Box::new(PartyVotes::new(schema.relation().unit, outputs(schema), auxiliary.rows(), all))
+                Box::new(PartyVotes::new(schema, outputs(schema), auxiliary.rows(), all))
             };
             trials.push(Trial {
                 description: format!(
