@@ -5,8 +5,9 @@ use std::sync::Arc;
 use reticent_core::coding::{Coding, Column};
 use reticent_core::encoding::{Encoding, NormRule};
 use reticent_core::schema::{Schema, TargetKind};
+use reticent_math::feature_table::FeatureTable;
 use reticent_math::lbfgs::LbfgsError;
-use reticent_math::least_squares::{self, Singular};
+use reticent_math::least_squares::{self, LeastSquaresError};
 use reticent_math::logistic_newton::{self, NewtonError};
 use reticent_math::softmax_regression;
 use thiserror::Error;
@@ -45,7 +46,7 @@ pub enum PublicFitError {
     Softmax(#[from] LbfgsError),
     /// A number.
     #[error(transparent)]
-    LeastSquares(#[from] Singular),
+    LeastSquares(#[from] LeastSquaresError),
 }
 
 /// Fits raw columns ([`Coding::raw_columns`]) and labels (index of a class, or a number) to full precision: logistic
@@ -117,17 +118,16 @@ const CONSTANT: f64 = 1e-9;
 
 fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64) -> Result<Model, PublicFitError> {
     let UnitTable { columns, values, labels } = table;
+    let features = FeatureTable::packed(values, columns);
     let weights = match &schema.target().kind {
-        TargetKind::Bounds { .. } => least_squares::fit(&values, columns, &labels, ridge)?,
+        TargetKind::Bounds { .. } => least_squares::fit(&features, &labels, ridge)?,
         TargetKind::Classes(classes) if classes.len() == 2 && columns <= NEWTON_COLUMNS => {
-            logistic_newton::fit(&values, columns, &labels, ridge)?
+            logistic_newton::fit(&features, &labels, ridge)?
         }
-        TargetKind::Classes(classes) if classes.len() == 2 => {
-            logistic_of_many_columns(&values, columns, &labels, ridge)?
-        }
+        TargetKind::Classes(classes) if classes.len() == 2 => logistic_of_many_columns(&features, &labels, ridge)?,
         TargetKind::Classes(_) => {
             let labels: Vec<usize> = labels.iter().map(|label| *label as usize).collect();
-            softmax_regression::fit(&values, columns, &labels, outputs(schema), ridge, SOFTMAX_PRECISION)?
+            softmax_regression::fit(&features, &labels, outputs(schema), ridge, SOFTMAX_PRECISION)?
         }
     };
     let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance: None };
@@ -135,16 +135,11 @@ fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64
 }
 
 /// Two classes by a quasi-Newton method, whose steps take time by the number of columns.
-fn logistic_of_many_columns(
-    values: &[f64],
-    columns: usize,
-    labels: &[f64],
-    ridge: f64,
-) -> Result<Vec<f64>, LbfgsError> {
+fn logistic_of_many_columns(features: &FeatureTable, labels: &[f64], ridge: f64) -> Result<Vec<f64>, LbfgsError> {
     let labels: Vec<usize> = labels.iter().map(|label| *label as usize).collect();
     // Two scores of opposite weights, each of them half: twice the ridge is the same penalty.
-    let weights = softmax_regression::fit(values, columns, &labels, 2, 2.0 * ridge, SOFTMAX_PRECISION)?;
-    let (first, second) = weights.split_at(columns);
+    let weights = softmax_regression::fit(features, &labels, 2, 2.0 * ridge, SOFTMAX_PRECISION)?;
+    let (first, second) = weights.split_at(features.columns());
     Ok(second.iter().zip(first).map(|(second, first)| second - first).collect())
 }
 
@@ -236,10 +231,11 @@ mod tests {
     fn many_columns_are_fitted_as_few_are() {
         let row = |row: usize| [1.0, (row % 7) as f64 / 7.0, f64::from(u8::from(row.is_multiple_of(5)))];
         let values: Vec<f64> = (0..200).flat_map(row).collect();
+        let features = FeatureTable::packed(values, 3);
         let labels: Vec<f64> = (0..200).map(|row| f64::from(u8::from((row * row) % 11 < 3 + row % 5))).collect();
         for ridge in [0.1, 20.0] {
-            let few = logistic_newton::fit(&values, 3, &labels, ridge).expect("a minimum");
-            let many = logistic_of_many_columns(&values, 3, &labels, ridge).expect("a minimum");
+            let few = logistic_newton::fit(&features, &labels, ridge).expect("a minimum");
+            let many = logistic_of_many_columns(&features, &labels, ridge).expect("a minimum");
             for (few, many) in few.iter().zip(&many) {
                 assert!((few - many).abs() < 0.02, "{few} and {many}");
             }

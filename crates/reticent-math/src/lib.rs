@@ -7,7 +7,7 @@
 //!   released gradients            sequence_filter
 //!   a released linear statistic   whitening, public_design ─▶ (asked) ─▶ noise_aware_map, released_gradient
 //!   votes on public rows          soft_label_regression
-//!   no noise: yardsticks          least_squares, logistic_newton, softmax_regression
+//!   no noise: yardsticks          entry_lists ─▶ feature_table ─▶ least_squares, logistic_newton, softmax_regression
 //!   repeated fits, in an audit    discriminant
 //!   beneath all of them           lbfgs, fixed_sequence, normal_mean, row_blocks ─▶ product ─▶ vector_registers
 //! ```
@@ -28,6 +28,8 @@ pub mod released_gradient;
 
 pub mod soft_label_regression;
 
+pub mod entry_lists;
+pub mod feature_table;
 pub mod least_squares;
 pub mod logistic_newton;
 pub mod softmax_regression;

@@ -1,11 +1,13 @@
 //! Ridge logistic regression to full precision by Newton's method: the non-private yardstick.
 
+use std::ops::Range;
+
 use faer::linalg::solvers::Solve;
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, Side};
 use thiserror::Error;
 
-use crate::product::product;
-use crate::row_blocks::{of_row_blocks, sum_of_row_blocks};
+use crate::feature_table::FeatureTable;
+use crate::row_blocks::of_row_blocks;
 use crate::sigmoid;
 
 /// A fit that did not come to an end.
@@ -21,18 +23,18 @@ pub enum NewtonError {
 
 /// Weights `w` that minimise `sum_i ln(1 + e^{x_i w}) - y_i x_i w + ridge/2 ||w||²`.
 ///
-/// `features` is n × `columns`, row after row; `labels` has n values in `[0, 1]`; `ridge` is a total (not multiplied by n).
-/// Newton steps with halving until the gradient's largest entry is below `1e-8 n`.
+/// `labels` has one value in `[0, 1]` a row; `ridge` is a total (not multiplied by the number of rows, n).
+/// Newton steps with halving until the gradient's largest entry is below `1e-8 n`. The matrix of a step has the square of the number of columns.
 ///
 /// # Errors
 /// [`NewtonError`] when the ridge is too small for the data.
 ///
 /// # Panics
 /// When `labels` does not have one value a row.
-pub fn fit(features: &[f64], columns: usize, labels: &[f64], ridge: f64) -> Result<Vec<f64>, NewtonError> {
-    let features = MatRef::from_row_major_slice(features, labels.len(), columns);
+pub fn fit(features: &FeatureTable, labels: &[f64], ridge: f64) -> Result<Vec<f64>, NewtonError> {
     const STEPS_MAX: usize = 100;
-    let rows = features.nrows();
+    let (rows, columns) = (features.rows(), features.columns());
+    assert_eq!(labels.len(), rows, "one label a row");
     let mut weights = Mat::<f64>::zeros(columns, 1);
     let mut current = objective(features, labels, ridge, &weights);
     // Near the minimum a whole step gains less than a sum of so many losses is rounded by; it is what makes the gradient small.
@@ -61,9 +63,10 @@ pub fn fit(features: &[f64], columns: usize, labels: &[f64], ridge: f64) -> Resu
     Err(NewtonError::Steps(STEPS_MAX))
 }
 
-fn objective(features: MatRef<'_, f64>, labels: &[f64], ridge: f64, weights: &Mat<f64>) -> f64 {
-    let losses = of_row_blocks(features.nrows(), 1, |block| {
-        let scores = product(features.subrows(block.start, block.len()), weights);
+fn objective(features: &FeatureTable, labels: &[f64], ridge: f64, weights: &Mat<f64>) -> f64 {
+    let scorer = features.scorer(weights);
+    let losses = of_row_blocks(features.rows(), 1, |block| {
+        let scores = scorer.of(block.clone());
         let loss = |(z, label): (&f64, &f64)| z.max(0.0) + (-z.abs()).exp().ln_1p() - label * z;
         scores.col(0).iter().zip(&labels[block]).map(loss).sum::<f64>()
     });
@@ -71,26 +74,22 @@ fn objective(features: MatRef<'_, f64>, labels: &[f64], ridge: f64, weights: &Ma
 }
 
 /// `X^T (p - y)`.
-fn slopes(features: MatRef<'_, f64>, labels: &[f64], weights: &Mat<f64>) -> Mat<f64> {
-    sum_of_row_blocks(features.nrows(), 1, |block| {
-        let features = features.subrows(block.start, block.len());
-        let scores = product(features, weights);
-        let residuals = Mat::from_fn(block.len(), 1, |row, _| sigmoid(scores[(row, 0)]) - labels[block.start + row]);
-        product(features.transpose(), &residuals)
-    })
+fn slopes(features: &FeatureTable, labels: &[f64], weights: &Mat<f64>) -> Mat<f64> {
+    let to_residuals = |block: Range<usize>, scores: &mut Mat<f64>| {
+        let of_block = scores.col_mut(0).iter_mut().zip(&labels[block]);
+        of_block.for_each(|(score, label)| *score = sigmoid(*score) - label);
+        0.0
+    };
+    features.loss_and_slopes(weights, to_residuals).1
 }
 
 /// `X^T V X`, `V` the variances `p (1 - p)`.
-fn curvature(features: MatRef<'_, f64>, weights: &Mat<f64>) -> Mat<f64> {
-    let columns = features.ncols();
-    sum_of_row_blocks(features.nrows(), columns, |block| {
-        let features = features.subrows(block.start, block.len());
-        let scores = product(features, weights);
-        let deviations: Vec<f64> =
-            scores.col(0).iter().map(|score| sigmoid(*score)).map(|p| (p * (1.0 - p)).sqrt()).collect();
-        let scaled = Mat::from_fn(block.len(), columns, |row, column| deviations[row] * features[(row, column)]);
-        product(scaled.transpose(), &scaled)
-    })
+fn curvature(features: &FeatureTable, weights: &Mat<f64>) -> Mat<f64> {
+    let scorer = features.scorer(weights);
+    features.gram(Some(&|block| {
+        let scores = scorer.of(block);
+        scores.col(0).iter().map(|score| sigmoid(*score)).map(|p| p * (1.0 - p)).collect()
+    }))
 }
 
 #[cfg(test)]
@@ -103,7 +102,7 @@ mod tests {
     fn agrees_with_an_independent_solver() {
         let features: Vec<f64> = (0..8).flat_map(|row| [1.0, f64::from(row) / 4.0 - 1.0]).collect();
         let labels = [0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0];
-        let weights = fit(&features, 2, &labels, 0.1).expect("ridge makes it strictly convex");
+        let weights = fit(&FeatureTable::packed(features, 2), &labels, 0.1).expect("ridge makes it strictly convex");
         for (found, expected) in weights.iter().zip([GOLDEN.0, GOLDEN.1]) {
             assert!((found - expected).abs() < 1e-6, "{weights:?}");
         }
@@ -114,8 +113,8 @@ mod tests {
     #[test]
     fn separable_data_without_ridge_ends() {
         // There is no optimum; the gradient still becomes small, far out.
-        let features = [-1.5, -0.5, 0.5, 1.5];
-        let weights = fit(&features, 1, &[0.0, 0.0, 1.0, 1.0], 0.0);
+        let features = FeatureTable::packed(vec![-1.5, -0.5, 0.5, 1.5], 1);
+        let weights = fit(&features, &[0.0, 0.0, 1.0, 1.0], 0.0);
         assert!(weights.is_err() || weights.is_ok_and(|weights| weights[0] > 10.0));
     }
 
@@ -138,7 +137,7 @@ mod tests {
                 let (rows, ones) = &mut groups[copied as usize];
                 (*rows, *ones) = (*rows + 1.0, *ones + label);
             }
-            let weights = fit(&features, 9, &labels, 0.001).expect("a minimum");
+            let weights = fit(&FeatureTable::packed(features, 9), &labels, 0.001).expect("a minimum");
             // Without a column that tells more, the fit is the two groups' log odds.
             let [low, high] = groups.map(|(rows, ones)| (ones / (rows - ones)).ln());
             assert!((weights[0] - low).abs() < 1e-5, "{weights:?}");
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_column_of_zeros_without_ridge_is_an_error() {
-        let features = [1.0, 0.0, -1.0, 0.0, 1.0, 0.0];
-        assert_eq!(fit(&features, 2, &[0.0, 0.0, 1.0], 0.0), Err(NewtonError::Singular));
+        let features = FeatureTable::packed(vec![1.0, 0.0, -1.0, 0.0, 1.0, 0.0], 2);
+        assert_eq!(fit(&features, &[0.0, 0.0, 1.0], 0.0), Err(NewtonError::Singular));
     }
 }

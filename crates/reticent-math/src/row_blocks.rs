@@ -34,6 +34,7 @@ const BLOCK: usize = 2_048;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feature_table::FeatureTable;
 
     /// Three classes and two, over several blocks.
     #[test]
@@ -41,13 +42,14 @@ mod tests {
         let rows = 2 * BLOCK + 5;
         let features: Vec<f64> =
             (0..rows).flat_map(|row| [1.0, (row as f64 * 0.7).sin(), (row as f64 * 0.3).cos()]).collect();
+        let features = FeatureTable::packed(features, 3);
         let labels: Vec<usize> = (0..rows).map(|row| (row * row + row / 7) % 3).collect();
         let ones: Vec<f64> = labels.iter().map(|label| f64::from(u8::from(*label == 1))).collect();
         let on_threads = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a few threads can be had");
             pool.install(|| {
-                let three = crate::softmax_regression::fit(&features, 3, &labels, 3, 0.1, 0.0).expect("a minimum");
-                let two = crate::logistic_newton::fit(&features, 3, &ones, 0.1).expect("a minimum");
+                let three = crate::softmax_regression::fit(&features, &labels, 3, 0.1, 0.0).expect("a minimum");
+                let two = crate::logistic_newton::fit(&features, &ones, 0.1).expect("a minimum");
                 [three, two].concat().into_iter().map(f64::to_bits).collect::<Vec<_>>()
             })
         };

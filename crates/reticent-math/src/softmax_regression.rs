@@ -1,10 +1,9 @@
 //! Ridge multinomial logistic (softmax) regression: the non-private yardstick of more than two classes.
 
-use faer::{Mat, MatRef};
+use faer::Mat;
 
+use crate::feature_table::FeatureTable;
 use crate::lbfgs::{self, LbfgsError, Stop};
-use crate::product::product;
-use crate::row_blocks::of_row_blocks;
 
 /// Most evaluations of the loss.
 const EVALUATIONS: usize = 2000;
@@ -12,8 +11,7 @@ const EVALUATIONS: usize = 2000;
 /// Weights, class after class, that minimise
 /// `sum_i (ln sum_k e^{x_i w_k} - x_i w_{y_i}) + ridge/2 sum_k ||w_k||²`.
 ///
-/// `features` is n × `columns`, row after row; `labels` has n values below `classes`; `ridge` is a total (not multiplied by
-/// n). Stops when the gradient of the scaled weights is at most `1e-8`, or when ten steps together lower the mean loss by less than `precision`
+/// `labels` has one value below `classes` a row; `ridge` is a total (not multiplied by the number of rows). Stops when the gradient of the scaled weights is at most `1e-8`, or when ten steps together lower the mean loss by less than `precision`
 /// nats. Columns are scaled by their curvature at zero, so that rare columns move as fast as common ones.
 ///
 /// # Errors
@@ -22,24 +20,19 @@ const EVALUATIONS: usize = 2000;
 /// # Panics
 /// When `features` does not have one row a label, or a label is not below `classes`.
 pub fn fit(
-    features: &[f64],
-    columns: usize,
+    features: &FeatureTable,
     labels: &[usize],
     classes: usize,
     ridge: f64,
     precision: f64,
 ) -> Result<Vec<f64>, LbfgsError> {
     assert!(labels.iter().all(|label| *label < classes), "a label is one of the classes");
-    let rows = labels.len();
-    let features = MatRef::from_row_major_slice(features, rows, columns);
+    let (rows, columns) = (features.rows(), features.columns());
+    assert_eq!(labels.len(), rows, "one label a row");
     // Curvature at zero of each weight: p (1 - p) sum x², p = 1 / classes.
     let share = 1.0 / classes as f64;
-    let scale: Vec<f64> = (0..columns)
-        .map(|column| {
-            let square: f64 = features.col(column).iter().map(|value| value * value).sum();
-            (share * (1.0 - share) * square + ridge).max(1e-12).sqrt().recip()
-        })
-        .collect();
+    let length = |square: &f64| (share * (1.0 - share) * square + ridge).max(1e-12).sqrt().recip();
+    let scale: Vec<f64> = features.squares().iter().map(length).collect();
 
     let mut weights = Mat::<f64>::zeros(columns, classes);
     let mut objective = |scaled: &[f64], gradient: &mut [f64]| {
@@ -48,19 +41,11 @@ pub fn fit(
                 weights[(column, class)] = scale * scaled[class * columns + column];
             }
         }
-        // Loss and slopes of a block of rows.
-        let blocks = of_row_blocks(rows, classes, |block| {
-            let (features, labels) = (features.subrows(block.start, block.len()), &labels[block]);
-            let mut residuals = product(features, &weights);
-            let losses = labels.iter().enumerate().map(|(row, label)| to_residuals(&mut residuals, row, *label));
-            (losses.sum::<f64>(), product(features.transpose(), &residuals))
+        let (loss, slopes) = features.loss_and_slopes(&weights, |block, residuals| {
+            let of_block = labels[block].iter().enumerate();
+            of_block.map(|(row, label)| to_residuals(residuals, row, *label)).sum::<f64>()
         });
-        let mut loss = ridge / 2.0 * weights.squared_norm_l2();
-        let mut slopes = Mat::<f64>::zeros(columns, classes);
-        for (of_block, slopes_of_block) in blocks {
-            loss += of_block;
-            slopes += slopes_of_block;
-        }
+        let loss = ridge / 2.0 * weights.squared_norm_l2() + loss;
         for class in 0..classes {
             for (column, scale) in scale.iter().enumerate() {
                 let slope = slopes[(column, class)] + ridge * weights[(column, class)];
@@ -107,7 +92,8 @@ mod tests {
     fn agrees_with_an_independent_solver() {
         let features: Vec<f64> = (0..9).flat_map(|row| [1.0, f64::from(row) / 4.0 - 1.0]).collect();
         let labels = [0, 0, 1, 0, 1, 2, 1, 2, 2];
-        let weights = fit(&features, 2, &labels, 3, 0.1, 0.0).expect("ridge makes it strictly convex");
+        let weights =
+            fit(&FeatureTable::packed(features, 2), &labels, 3, 0.1, 0.0).expect("ridge makes it strictly convex");
         for (found, expected) in weights.iter().zip(GOLDEN) {
             assert!((found - expected).abs() < 1e-6, "{weights:?}");
         }
@@ -126,10 +112,11 @@ mod tests {
     #[test]
     fn two_classes_are_logistic_regression() {
         let features: Vec<f64> = (0..8).flat_map(|row| [1.0, f64::from(row) / 4.0 - 1.0]).collect();
+        let features = FeatureTable::packed(features, 2);
         let labels = [0, 0, 1, 0, 1, 0, 1, 1];
-        let weights = fit(&features, 2, &labels, 2, 0.1, 0.0).expect("strictly convex");
-        let binary =
-            logistic_newton::fit(&features, 2, &labels.map(|label| label as f64), 0.05).expect("strictly convex");
+        let weights = fit(&features, &labels, 2, 0.1, 0.0).expect("strictly convex");
+        let labels = labels.map(|label| label as f64);
+        let binary = logistic_newton::fit(&features, &labels, 0.05).expect("strictly convex");
         for column in 0..2 {
             assert!((weights[2 + column] - weights[column] - binary[column]).abs() < 1e-6, "{weights:?} {binary:?}");
         }
