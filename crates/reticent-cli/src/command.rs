@@ -17,12 +17,15 @@ mod walr;
 
 use std::path::Path;
 
+use reticent_core::coding::Coding;
+use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_curator::public_table::PublicTable;
-use reticent_curator::source::{Need, TableSource};
+use reticent_curator::source::{Need, Row, TableSource};
 use reticent_curator::table::CodedTable;
+use reticent_fit::labelled_rows::LabelledRows;
 use reticent_fit::model::{MODEL_BYTES_MAX, Model};
+use reticent_fit::raw_columns::RawColumns;
 
 use self::ledger_place::LedgerPlace;
 use self::storage::{Storage, StoredRows};
@@ -68,10 +71,31 @@ fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Fail
     Ok(progress::while_reading(source.bytes_total(), |progress| CodedTable::read(source, schema, progress))?)
 }
 
-/// Reads rows as plain numbers: they are public, or a party's own.
-fn read_plain(data: &Path, schema: &Schema, need: Need) -> Result<PublicTable, Failure> {
+/// Reads rows as plain numbers, one after the other: they are public, or a party's own.
+fn read_plain(
+    data: &Path,
+    schema: &Schema,
+    need: Need,
+    mut take: impl FnMut(&RawColumns, Label),
+) -> Result<(), Failure> {
     let source = TableSource::open(data, schema, need)?;
-    Ok(progress::while_reading(source.bytes_total(), |progress| PublicTable::read(source, schema, progress))?)
+    let mut columns = RawColumns::new(Coding::of(schema));
+    let mut take = |row: Row<'_>| {
+        columns.set(row.cells, row.given);
+        take(&columns, row.label);
+    };
+    Ok(progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut take))?)
+}
+
+/// The same of the rows whose label can be used.
+fn read_labelled(data: &Path, schema: &Schema, need: Need) -> Result<LabelledRows, Failure> {
+    let mut rows = LabelledRows::new(schema).map_err(Failure::usage)?;
+    read_plain(data, schema, need, |columns, label| {
+        if let Some(label) = label.number() {
+            rows.add(columns, label);
+        }
+    })?;
+    Ok(rows)
 }
 
 /// Reads the private rows, and opens the ledger that pays for them.

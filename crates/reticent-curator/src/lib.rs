@@ -21,7 +21,6 @@ pub mod memory_engine;
 mod memory_lattice;
 mod minimiser;
 pub mod party_votes;
-pub mod public_table;
 pub mod running_sum;
 pub mod table;
 mod whole_rows;

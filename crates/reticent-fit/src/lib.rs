@@ -6,7 +6,7 @@
 //! A mistake in this crate costs accuracy, never privacy: it can only ask what the ledger has been charged for.
 //!
 //! Some modules are handed rows all the same, as plain columns that no release is made of: rows declared public
-//! ([`public_fit`], [`evaluate::public`], [`party::Auxiliary`]), features where labels alone are private ([`method::walr`],
+//! ([`public_fit`], [`labelled_rows`], [`unit_rows`], [`evaluate::public`], [`party::Auxiliary`]), features where labels alone are private ([`method::walr`],
 //! [`labels_elsewhere`], [`evaluate::labels`]), rows that a model scores for whoever has them ([`raw_columns`]), and a party's
 //! own, of which it makes votes ([`party::local`]): those are private, too, until the combiner has added noise.
 #![doc = ""]
@@ -18,6 +18,7 @@ mod checked_minimum;
 pub mod column_scaling;
 pub mod evaluate;
 pub mod gram_release;
+pub mod labelled_rows;
 pub mod labels_elsewhere;
 pub mod method;
 pub mod model;
@@ -35,4 +36,5 @@ mod released_marginals;
 mod row_number;
 mod softmax;
 mod trust;
+pub mod unit_rows;
 mod usable_rows;

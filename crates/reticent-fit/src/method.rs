@@ -18,7 +18,7 @@ use reticent_core::query;
 use reticent_core::schema::{Feature, Schema, TargetKind};
 use thiserror::Error;
 
-use crate::model::{MODEL_BYTES_MAX, Model, largest_file};
+use crate::model::{Model, check_size};
 use crate::options::{MethodOption, Options};
 use crate::plan::{PlanError, PrivacyClaim};
 use crate::prepared_fit::PreparedFit;
@@ -116,15 +116,7 @@ impl Chosen {
         request.check_claim()?;
         request.options.check(self.method.name(), self.method.options())?;
         // What is paid for must be readable.
-        if largest_file(request.schema) > MODEL_BYTES_MAX {
-            return Err(PlanError::Parameter(format!(
-                "a model of {} encoded columns and {} outputs would be a file of more than {} MiB, which is not read again; \
-                 list fewer categories or classes, or fewer hash buckets",
-                request.schema.encoded_columns() + 1,
-                outputs(request.schema),
-                MODEL_BYTES_MAX >> 20
-            )));
-        }
+        check_size(request.schema).map_err(|error| PlanError::Parameter(error.to_string()))?;
         Ok(self.method.prepare(request)?.because(self.reason.clone()))
     }
 }

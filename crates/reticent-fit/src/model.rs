@@ -482,8 +482,28 @@ fn looks_like_a_schema(text: &str) -> bool {
     text.lines().any(|line| ["[privacy]", "[target]"].contains(&line.trim()))
 }
 
+/// A model whose file would be too large to be read again.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error(
+    "a model of {columns} encoded columns and {outputs} outputs would be a file of more than {} MiB, which is not read again; \
+     list fewer categories or classes, or fewer hash buckets",
+    MODEL_BYTES_MAX >> 20
+)]
+pub struct ModelSize {
+    columns: usize,
+    outputs: usize,
+}
+
+/// Refuses a schema of which no model can be kept.
+pub(crate) fn check_size(schema: &Schema) -> Result<(), ModelSize> {
+    if largest_file(schema) <= MODEL_BYTES_MAX {
+        return Ok(());
+    }
+    Err(ModelSize { columns: schema.encoded_columns() + 1, outputs: crate::method::outputs(schema) })
+}
+
 /// Bytes that the file of a model with this schema may have, at most; standard errors, of which there are few, not counted.
-pub(crate) fn largest_file(schema: &Schema) -> u64 {
+fn largest_file(schema: &Schema) -> u64 {
     let in_json = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |quoted| quoted.len());
     let coding = Coding::of(schema);
     let coefficients: usize = coding.column_names().iter().map(|name| in_json(name) + COEFFICIENT_BYTES).sum();

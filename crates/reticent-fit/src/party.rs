@@ -39,7 +39,7 @@ pub enum Combiner {
 }
 
 /// A fit to be, with what is public about its parties.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PartyRequest<'a> {
     /// Schema, claim and options.
     pub fit: FitRequest<'a>,
@@ -114,6 +114,13 @@ pub fn prepare(combiner: Combiner, request: &PartyRequest<'_>) -> Result<Prepare
             "combining votes takes no --init: give parties the public model to vote with".to_owned(),
         ));
     }
+    let (rows, columns) = (request.auxiliary.rows(), request.auxiliary.columns());
+    if rows.saturating_mul(columns) > AUXILIARY_NUMBERS_MAX {
+        return Err(PlanError::Parameter(format!(
+            "{rows} auxiliary rows of {columns} encoded columns are more than the {AUXILIARY_NUMBERS_MAX} numbers that are held in memory \
+             several times to combine votes; take fewer auxiliary rows, or list fewer categories or hash buckets"
+        )));
+    }
     request.fit.check_claim()?;
     request.fit.options.check(combiner.name(), combiner.options())?;
     match combiner {
@@ -123,6 +130,9 @@ pub fn prepare(combiner: Combiner, request: &PartyRequest<'_>) -> Result<Prepare
         Combiner::Averaging => averaging::prepare(request),
     }
 }
+
+/// Numbers of all columns of all auxiliary rows, zeros among them: 1 GiB each time.
+const AUXILIARY_NUMBERS_MAX: usize = 1 << 27;
 
 /// The penalty in steps of `1 / PARTY_STEPS`.
 fn penalty_steps(request: &PartyRequest<'_>) -> Result<u32, PlanError> {

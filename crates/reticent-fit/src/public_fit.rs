@@ -12,9 +12,11 @@ use reticent_math::logistic_newton::{self, NewtonError};
 use reticent_math::softmax_regression;
 use thiserror::Error;
 
+use crate::labelled_rows::LabelledRows;
 use crate::method::outputs;
-use crate::model::{Model, transformed_bounds};
+use crate::model::Model;
 use crate::prepared_fit::Fitted;
+use crate::unit_rows::Solvable;
 
 /// Ridge on the summed loss, in columns of values from 0 to 1: makes collinear one-hot columns unique, too little to matter otherwise.
 const RIDGE: f64 = 0.001;
@@ -49,20 +51,20 @@ pub enum PublicFitError {
     LeastSquares(#[from] LeastSquaresError),
 }
 
-/// Fits raw columns ([`Coding::raw_columns`]) and labels (index of a class, or a number) to full precision: logistic
-/// regression for two classes, multinomial logistic regression for more, least squares for a number. No certificate.
+/// Fits rows to full precision: logistic regression for two classes, multinomial logistic regression for more, least squares for a
+/// number. No certificate.
 ///
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
-pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
-    let mut table = UnitTable::of(schema, rows)?;
+pub fn fit(schema: &Schema, rows: LabelledRows) -> Result<Model, PublicFitError> {
     let coding = Coding::of(schema);
     // Under wide bounds numbers vary little, their weights are large, and the smallest ridge would hold them back.
-    let (centre, scale) = table.rescale(|table, column| match coding.columns()[column] {
-        Column::Linear { .. } | Column::SymLog { .. } => table.range(column),
+    let place_and_width = |(column, range): (&Column, (f64, f64))| match column {
+        Column::Linear { .. } | Column::SymLog { .. } => range,
         Column::Intercept | Column::Category { .. } => (0.0, 1.0),
-    });
-    fit_encoded(schema, Encoding::new(coding, centre, scale, NormRule::OwnNorm), table, RIDGE)
+    };
+    let shape = shape(coding.columns().iter().zip(rows.rows.ranges()).map(place_and_width));
+    fit_encoded(schema, rows, shape, RIDGE)
 }
 
 /// The same as a start for a private fit: every column centred and scaled by its public mean and standard deviation, with
@@ -72,11 +74,11 @@ pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) ->
 ///
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
-pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Model, PublicFitError> {
-    let mut table = UnitTable::of(schema, rows)?;
-    let shape = table.rescale(|table, column| if column == 0 { (0.0, 1.0) } else { table.moments(column) });
-    let ridge = START_RIDGE.max(table.columns as f64 / START_SCORE_VARIANCE);
-    fit_under_prior(schema, table, shape, ridge, START_INTERCEPT)
+pub fn fit_start(schema: &Schema, rows: LabelledRows) -> Result<Model, PublicFitError> {
+    let ridge = START_RIDGE.max(rows.rows.columns() as f64 / START_SCORE_VARIANCE);
+    let mut moments = rows.rows.moments();
+    moments[0] = (0.0, 1.0);
+    fit_under_prior(schema, rows, shape(moments.into_iter()), ridge, START_INTERCEPT)
 }
 
 /// The classifier of a party, however few and alike its rows are. Columns are scaled as in `encoding`, by public rows: what hardly varies in
@@ -86,42 +88,52 @@ pub fn fit_start<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64
 /// one of them is not.
 ///
 /// # Errors
-/// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
-pub(crate) fn fit_of_party<'a>(
-    schema: &Schema,
-    encoding: &Encoding,
-    rows: impl Iterator<Item = (&'a [f64], f64)>,
-) -> Result<Model, PublicFitError> {
-    let mut table = UnitTable::of(schema, rows)?;
-    let shape = table.rescale(|_, column| (encoding.centre()[column], 1.0 / encoding.scale()[column]));
-    fit_under_prior(schema, table, shape, START_RIDGE, PARTY_INTERCEPT)
+/// [`PublicFitError`] when the optimum is not reached.
+pub(crate) fn fit_of_party(schema: &Schema, encoding: &Encoding, rows: LabelledRows) -> Result<Model, PublicFitError> {
+    let widths = encoding.scale().iter().map(|scale| 1.0 / scale);
+    let shape = shape(encoding.centre().iter().copied().zip(widths));
+    fit_under_prior(schema, rows, shape, START_RIDGE, PARTY_INTERCEPT)
 }
 
-/// Fits a table of which `shape` tells what was subtracted from every column and what multiplied by then.
-fn fit_under_prior(
-    schema: &Schema,
-    mut table: UnitTable,
-    (centre, mut scale): (Vec<f64>, Vec<f64>),
-    ridge: f64,
-    intercept_deviation: f64,
-) -> Result<Model, PublicFitError> {
-    // The ridge draws the weight of a longer column less.
-    let longer = intercept_deviation * ridge.sqrt();
-    scale[0] = longer;
-    table.values.iter_mut().step_by(table.columns).for_each(|one| *one *= longer);
-    let encoding = Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm);
-    fit_encoded(schema, encoding, table, ridge)
+/// What is subtracted from every column, and what it is multiplied by then.
+struct Shape {
+    centre: Vec<f64>,
+    scale: Vec<f64>,
 }
 
 /// Standard deviation or range, in shares of the schema's span, below which a column counts as constant.
 const CONSTANT: f64 = 1e-9;
 
-fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64) -> Result<Model, PublicFitError> {
-    let UnitTable { columns, values, labels } = table;
-    let features = FeatureTable::packed(values, columns);
-    let weights = match &schema.target().kind {
+/// Subtracts the place of every column, and divides by its width; constant columns keep their scale.
+fn shape(places_and_widths: impl Iterator<Item = (f64, f64)>) -> Shape {
+    let (centre, widths): (Vec<f64>, Vec<f64>) = places_and_widths.unzip();
+    let scale = |width: f64| if width > CONSTANT && width.is_finite() { 1.0 / width } else { 1.0 };
+    Shape { centre, scale: widths.into_iter().map(scale).collect() }
+}
+
+/// Fits rows with a prior of the intercept of its own.
+fn fit_under_prior(
+    schema: &Schema,
+    rows: LabelledRows,
+    mut shape: Shape,
+    ridge: f64,
+    intercept_deviation: f64,
+) -> Result<Model, PublicFitError> {
+    // The ridge draws the weight of a longer column less.
+    shape.scale[0] = intercept_deviation * ridge.sqrt();
+    fit_encoded(schema, rows, shape, ridge)
+}
+
+fn fit_encoded(schema: &Schema, rows: LabelledRows, shape: Shape, ridge: f64) -> Result<Model, PublicFitError> {
+    let (rows, labels) = rows.into_parts();
+    if labels.is_empty() {
+        return Err(PublicFitError::NoRows);
+    }
+    let Shape { centre, scale } = shape;
+    let Solvable { features, columns } = rows.solvable(&centre, &scale);
+    let solved = match &schema.target().kind {
         TargetKind::Bounds { .. } => least_squares::fit(&features, &labels, ridge)?,
-        TargetKind::Classes(classes) if classes.len() == 2 && columns <= NEWTON_COLUMNS => {
+        TargetKind::Classes(classes) if classes.len() == 2 && columns.len() <= NEWTON_COLUMNS => {
             logistic_newton::fit(&features, &labels, ridge)?
         }
         TargetKind::Classes(classes) if classes.len() == 2 => logistic_of_many_columns(&features, &labels, ridge)?,
@@ -130,8 +142,13 @@ fn fit_encoded(schema: &Schema, encoding: Encoding, table: UnitTable, ridge: f64
             softmax_regression::fit(&features, &labels, outputs(schema), ridge, SOFTMAX_PRECISION)?
         }
     };
-    let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance: None };
-    Ok(Model::from_weights(schema, &fitted, None))
+    drop(features);
+    let mut weights = vec![0.0; solved.len()];
+    for (weights, solved) in weights.chunks_exact_mut(columns.len()).zip(solved.chunks_exact(columns.len())) {
+        columns.iter().zip(solved).for_each(|(column, weight)| weights[*column] = *weight);
+    }
+    let encoding = Arc::new(Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm));
+    Ok(Model::from_weights(schema, &Fitted { encoding, weights, covariance: None }, None))
 }
 
 /// Two classes by a quasi-Newton method, whose steps take time by the number of columns.
@@ -141,66 +158,6 @@ fn logistic_of_many_columns(features: &FeatureTable, labels: &[f64], ridge: f64)
     let weights = softmax_regression::fit(features, &labels, 2, 2.0 * ridge, SOFTMAX_PRECISION)?;
     let (first, second) = weights.split_at(features.columns());
     Ok(second.iter().zip(first).map(|(second, first)| second - first).collect())
-}
-
-/// Public rows with every column on the scale of the schema's bounds, and a numeric target on `[-1, 1]`.
-struct UnitTable {
-    columns: usize,
-    values: Vec<f64>,
-    labels: Vec<f64>,
-}
-
-impl UnitTable {
-    fn of<'a>(schema: &Schema, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Result<Self, PublicFitError> {
-        let coding = Coding::of(schema);
-        let bounds = |column: &Column| match column {
-            Column::Linear { feature } | Column::SymLog { feature } => transformed_bounds(schema, *feature, column),
-            Column::Intercept | Column::Category { .. } => (0.0, 1.0),
-        };
-        let to_unit: Vec<(f64, f64)> = coding.columns().iter().map(bounds).collect();
-        let mut table = Self { columns: to_unit.len(), values: Vec::new(), labels: Vec::new() };
-        for (row, label) in rows {
-            table.values.extend(row.iter().zip(&to_unit).map(|(value, (low, high))| (value - low) / (high - low)));
-            table.labels.push(match schema.target().kind {
-                TargetKind::Classes(_) => label,
-                TargetKind::Bounds { low, high } => (label.clamp(low, high) - low) / (high - low) * 2.0 - 1.0,
-            });
-        }
-        if table.labels.is_empty() { Err(PublicFitError::NoRows) } else { Ok(table) }
-    }
-
-    /// Subtracts from every column what `place_and_width` says, and divides by the width; constant columns keep their scale. Gives what was
-    /// subtracted, and what was multiplied by then.
-    fn rescale(&mut self, place_and_width: impl Fn(&Self, usize) -> (f64, f64)) -> (Vec<f64>, Vec<f64>) {
-        let (mut centre, mut scale) = (vec![0.0; self.columns], vec![1.0; self.columns]);
-        for column in 0..self.columns {
-            let (place, width) = place_and_width(self, column);
-            centre[column] = place;
-            scale[column] = if width > CONSTANT && width.is_finite() { 1.0 / width } else { 1.0 };
-        }
-        for row in self.values.chunks_exact_mut(self.columns) {
-            for ((value, centre), scale) in row.iter_mut().zip(&centre).zip(&scale) {
-                *value = scale * (*value - centre);
-            }
-        }
-        (centre, scale)
-    }
-
-    /// Least value of a column, and how far the largest is from it.
-    fn range(&self, column: usize) -> (f64, f64) {
-        let of_column = self.values.chunks_exact(self.columns).map(|row| row[column]);
-        let (low, high) =
-            of_column.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        (low, high - low)
-    }
-
-    /// Mean and standard deviation of a column.
-    fn moments(&self, column: usize) -> (f64, f64) {
-        let of_column = || self.values.chunks_exact(self.columns).map(|row| row[column]);
-        let count = self.labels.len() as f64;
-        let mean = of_column().sum::<f64>() / count;
-        (mean, (of_column().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt())
-    }
 }
 
 #[cfg(test)]
@@ -218,7 +175,9 @@ mod tests {
                  [features]\na = {{ bounds = {bounds}, log = false }}\n"
             ));
             let rows = rows.iter().enumerate().map(|(row, values)| (&values[..], label((row * 3) % 400)));
-            let model = fit(&schema.expect("legal"), rows).expect("a minimum");
+            let schema = schema.expect("legal");
+            let rows = LabelledRows::of(&schema, rows).expect("few columns");
+            let model = fit(&schema, rows).expect("a minimum");
             model.outputs[0].coefficients.iter().map(|column| column.coefficient).collect()
         };
         let (narrow, wide) = (coefficients("[0, 3]"), coefficients("[-3000, 3000]"));

@@ -3,17 +3,19 @@
 use std::fs;
 use std::sync::OnceLock;
 
+use reticent_core::coding::Coding;
 use reticent_core::ledger::Account;
 use reticent_core::schema::{Class, Schema, TargetKind};
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster};
-use reticent_curator::public_table::PublicTable;
-use reticent_curator::source::{Need, TableSource};
+use reticent_curator::source::{Need, Row, TableSource};
 use reticent_fit::method::FitRequest;
 use reticent_fit::options::Options;
 use reticent_fit::party::{self, Auxiliary, Combiner, PartyRequest};
 use reticent_fit::plan::PrivacyClaim;
+use reticent_fit::raw_columns::RawColumns;
+use reticent_fit::unit_rows::UnitRows;
 
 use crate::table::{file, schema};
 use crate::used_model;
@@ -62,10 +64,15 @@ impl Question {
         let TargetKind::Classes(declared) = schema.target().kind.clone() else { panic!("a target of classes") };
         let rows = file(AUXILIARY);
         let source = TableSource::open(rows.path(), &schema, Need::Features).expect("a table");
-        let table = PublicTable::read(source, &schema, &mut |_| {}).expect("a whole table");
+        let mut columns = RawColumns::new(Coding::of(&schema));
+        let mut rows = UnitRows::new(&schema);
+        let mut take = |row: Row<'_>| {
+            columns.set(row.cells, row.given);
+            rows.add(&columns);
+        };
+        source.for_each_row(&mut |_| {}, &mut take).expect("a whole table");
         // The fingerprint is short, so that the fuzzer may find it.
-        let auxiliary =
-            Auxiliary::new(&schema, table.rows().map(|(row, _)| row), "f00d".to_owned()).expect("three rows");
+        let auxiliary = Auxiliary::new(&schema, rows, "f00d".to_owned()).expect("three rows");
         let ballot = Ballot::new(&declared, auxiliary.rows(), auxiliary.fingerprint().to_owned());
         let other = ballot.write(
             "b",

@@ -6,7 +6,6 @@ use reticent_core::ledger::LedgerStore;
 use reticent_core::units::Delta;
 use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::memory_engine::MemoryEngine;
-use reticent_curator::public_table::PublicTable;
 use reticent_curator::source::Need;
 use reticent_fit::evaluate::{Evaluation, public};
 use reticent_fit::public_fit;
@@ -15,7 +14,7 @@ use serde_json::json;
 use super::evaluate::evaluate_public;
 use super::ledger_place::ledger_beside;
 use super::storage::StoredRows;
-use super::{data_name, fit, open_private, plan, read_plain, read_private};
+use super::{data_name, fit, open_private, plan, read_labelled, read_private};
 use crate::args::{DemoArguments, FitRequest};
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
@@ -59,13 +58,14 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let private = fit::fit(&rows, &data_name(&files.training), &prepared, &schema, &mut ledger)?;
     OutputFile::create(&files.model)?.write_and_finish(&private.to_json())?;
     // The demo's table is public.
-    let training = read_plain(&files.training, &schema, Need::FeaturesAndTarget)?;
-    let open = public_fit::fit(&schema, training.labelled())
-        .map_err(|error| Failure::Data(format!("the non-private fit: {error}")))?;
+    let training = read_labelled(&files.training, &schema, Need::FeaturesAndTarget)?;
+    let test = read_labelled(&files.test, &schema, Need::FeaturesAndTarget)?;
+    let base = base_rate(training.labels(), test.labels());
+    let open =
+        public_fit::fit(&schema, training).map_err(|error| Failure::Data(format!("the non-private fit: {error}")))?;
 
     let (private_figures, open_figures) =
         (evaluate_public(&files.test, &private)?, evaluate_public(&files.test, &open)?);
-    let base = base_rate(&training, &read_plain(&files.test, &schema, Need::FeaturesAndTarget)?);
     let account = ledger.account()?;
     if arguments.json {
         let mut document = json!({
@@ -132,10 +132,9 @@ impl DemoFiles {
 }
 
 /// What predicting the training rows' share for everybody scores.
-fn base_rate(training: &PublicTable, test: &PublicTable) -> Evaluation {
-    let classes: Vec<f64> = training.labelled().map(|(_, class)| class).collect();
-    let rate = classes.iter().sum::<f64>() / classes.len() as f64;
+fn base_rate(training: &[f64], test: &[f64]) -> Evaluation {
+    let rate = training.iter().sum::<f64>() / training.len() as f64;
     let score = (rate / (1.0 - rate)).ln();
-    let scored: Vec<(f64, bool)> = test.labelled().map(|(_, class)| (score, class > 0.5)).collect();
+    let scored: Vec<(f64, bool)> = test.iter().map(|class| (score, *class > 0.5)).collect();
     public::evaluate_binary(&scored)
 }

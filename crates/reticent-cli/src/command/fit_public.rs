@@ -9,7 +9,7 @@ use reticent_fit::model::{Model, PublicData};
 use reticent_fit::public_fit;
 use serde_json::json;
 
-use super::{data_name, read_plain, read_schema};
+use super::{data_name, read_labelled, read_schema};
 use crate::args::FitPublicArguments;
 use crate::failure::Failure;
 use crate::files::{self, OutputFile};
@@ -19,8 +19,8 @@ pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
     files::refuse_other_format(&arguments.out, "models", &[".json"])?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
     let schema = read_schema(&arguments.schema)?;
-    let table = read_plain(&arguments.data, &schema, Need::FeaturesAndTargetOfPublicRows)?;
-    let model = public_fit::fit(&schema, table.labelled()).map_err(|error| failed(&arguments.data, &error))?;
+    let rows = read_labelled(&arguments.data, &schema, Need::FeaturesAndTargetOfPublicRows)?;
+    let model = public_fit::fit(&schema, rows).map_err(|error| failed(&arguments.data, &error))?;
     let model = model.fitted_to(public_data(&arguments.data)?);
     out.write_and_finish(&model.to_json())?;
     if arguments.json {
@@ -32,8 +32,8 @@ pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
 
 /// The model that `--public-data` stands for: fitted to rows that are declared public, with columns scaled by their figures.
 pub(super) fn start(data: &Path, schema: &Schema) -> Result<Model, Failure> {
-    let table = read_plain(data, schema, Need::FeaturesAndTargetOfPublicRows)?;
-    let model = public_fit::fit_start(schema, table.labelled()).map_err(|error| failed(data, &error))?;
+    let rows = read_labelled(data, schema, Need::FeaturesAndTargetOfPublicRows)?;
+    let model = public_fit::fit_start(schema, rows).map_err(|error| failed(data, &error))?;
     Ok(model.fitted_to(public_data(data)?))
 }
 

@@ -11,10 +11,11 @@ use reticent_fit::method;
 use reticent_fit::party::{self, Auxiliary, local};
 use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::prepared_fit::PreparedFit;
+use reticent_fit::unit_rows::UnitRows;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
-use super::{audit, data_name, fit, read_plain, read_schema};
+use super::{audit, data_name, fit, read_labelled, read_plain, read_schema};
 use crate::args::{
     BallotArguments, BallotRequest, PartyCommand, PartyFitArguments, PartyPlanArguments, PartyRequest, VoteArguments,
 };
@@ -66,9 +67,9 @@ impl Question {
 pub(super) fn read_auxiliary(place: &Path, schema: &Schema) -> Result<Auxiliary, Failure> {
     let fingerprint =
         file_fingerprint(place).map_err(|error| Failure::input_output("reading the auxiliary rows", place, &error))?;
-    let table = read_plain(place, schema, Need::Features)?;
-    Auxiliary::new(schema, table.rows().map(|(row, _)| row), fingerprint)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
+    let mut rows = UnitRows::new(schema);
+    read_plain(place, schema, Need::Features, |columns, _| rows.add(columns))?;
+    Auxiliary::new(schema, rows, fingerprint).map_err(|error| Failure::Usage(format!("{}: {error}", place.display())))
 }
 
 fn check_party(name: &str) -> Result<(), Failure> {
@@ -109,15 +110,14 @@ fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
     let inputs = [arguments.ballot.schema.as_path(), &arguments.ballot.auxiliary, &arguments.data];
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let question = Question::read(&arguments.ballot)?;
-    let own = read_plain(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
-    if own.labelled().next().is_none() {
+    let own = read_labelled(&arguments.data, &question.schema, Need::FeaturesAndTarget)?;
+    if own.labels().is_empty() {
         return Err(Failure::Data(format!(
             "{}: no row has a usable label: compare the classes of the schema with how the table spells them",
             arguments.data.display()
         )));
     }
-    let labelled = own.labelled().map(|(row, class)| (row, class as usize));
-    let probabilities = local::vote(&question.schema, &question.auxiliary, labelled).map_err(|error| {
+    let probabilities = local::vote(&question.schema, &question.auxiliary, own).map_err(|error| {
         Failure::Data(format!("{}: no classifier can be trained on these rows: {error}", arguments.data.display()))
     })?;
     let as_read = format!("{}.csv", arguments.party);

@@ -167,7 +167,7 @@ mod on_linux {
     use std::time::{Duration, Instant};
 
     use super::{UNDER, folder};
-    use crate::support::{BY_PATIENT, Folder, program};
+    use crate::support::{BY_PATIENT, Folder, peak_memory, program};
 
     const NUMBERS: usize = 20;
 
@@ -224,21 +224,6 @@ mod on_linux {
             let rows: String = (0..ROWS).map(|number| format!("{row},{}\n", key(block * ROWS + number))).collect();
             pipe.write_all(rows.as_bytes()).expect("it is read");
         }
-    }
-
-    /// The largest resident memory that the program ever had, in bytes.
-    fn peak_memory(mut child: Child) -> u64 {
-        let status = format!("/proc/{}/status", child.id());
-        let mut peak = 0;
-        while child.try_wait().expect("it is ours").is_none() {
-            let text = fs::read_to_string(&status).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-            peak = peak.max(kibibytes.unwrap_or(0) << 10);
-            thread::sleep(Duration::from_millis(2));
-        }
-        assert!(child.wait().expect("it is ours").success());
-        peak
     }
 
     /// The peak of a fit of a table with these keys, which is too large for the memory.

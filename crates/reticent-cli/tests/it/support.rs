@@ -262,6 +262,22 @@ impl Table {
     }
 }
 
+/// The largest resident memory that the program ever had until its success, in bytes.
+#[cfg(target_os = "linux")]
+pub(crate) fn peak_memory(mut child: std::process::Child) -> u64 {
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().expect("it is ours").is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        peak = peak.max(kibibytes.unwrap_or(0) << 10);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert!(child.wait().expect("it is ours").success());
+    peak
+}
+
 pub(crate) fn parquet_of<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> Vec<u8> {
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     let mut bytes = Vec::new();

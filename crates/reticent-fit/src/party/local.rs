@@ -5,24 +5,20 @@
 use reticent_core::schema::Schema;
 
 use super::Auxiliary;
+use crate::labelled_rows::LabelledRows;
 use crate::model::class_names;
 use crate::public_fit::{PublicFitError, fit_of_party};
 
 /// Probabilities of all classes for every auxiliary row, row after row, as the party's own rows suggest them.
 ///
-/// `rows` are raw columns with the index of their class. Without any row every class is equally likely. Columns are scaled by the auxiliary
-/// rows. Coefficients have a ridge of 1, the intercept a normal prior of standard deviation 3, which hardly draws a base rate and keeps a
-/// party that has seen one class only from being sure of it.
+/// Without any row every class is equally likely. Columns are scaled by the auxiliary rows. Coefficients have a ridge of 1, the intercept a
+/// normal prior of standard deviation 3, which hardly draws a base rate and keeps a party that has seen one class only from being sure of it.
 ///
 /// # Errors
 /// [`PublicFitError`] when the optimum is not reached.
-pub fn vote<'a>(
-    schema: &Schema,
-    auxiliary: &Auxiliary,
-    rows: impl Iterator<Item = (&'a [f64], usize)>,
-) -> Result<Vec<f64>, PublicFitError> {
-    match fit_of_party(schema, auxiliary.encoding(), rows.map(|(row, class)| (row, class as f64))) {
-        Ok(model) => Ok(auxiliary.raw_rows().flat_map(|row| model.probabilities(&row[..])).collect()),
+pub fn vote(schema: &Schema, auxiliary: &Auxiliary, rows: LabelledRows) -> Result<Vec<f64>, PublicFitError> {
+    match fit_of_party(schema, auxiliary.encoding(), rows) {
+        Ok(model) => Ok(auxiliary.raw_rows().flat_map(|row| model.probabilities(&row)).collect()),
         Err(PublicFitError::NoRows) => {
             let classes = class_names(schema).len();
             Ok(vec![1.0 / classes as f64; auxiliary.rows() * classes])

@@ -80,8 +80,8 @@ pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanErr
 /// `S^-1/2 x_i` in the basis of S, over the largest norm, as integers.
 fn whitened_rows(auxiliary: &Auxiliary) -> Result<PublicMatrix, PlanError> {
     let (rows, columns) = (auxiliary.rows(), auxiliary.columns());
-    let features = MatRef::from_row_major_slice(auxiliary.features(), rows, columns);
-    let whitened = whitening::whitened(features)
+    let features = auxiliary.features();
+    let whitened = whitening::whitened(MatRef::from_row_major_slice(&features, rows, columns))
         .ok_or_else(|| PlanError::Parameter("the auxiliary rows are too badly scaled; check the bounds".to_owned()))?;
     let by_row: Vec<f64> = (0..rows).flat_map(|row| whitened.row(row).iter().copied().collect::<Vec<_>>()).collect();
     Ok(integer_rows(whitened.ncols(), &by_row))
@@ -100,7 +100,8 @@ impl Fit {
             1 => ResponseModel::Logistic,
             classes => ResponseModel::Multinomial { classes },
         };
-        let features = MatRef::from_row_major_slice(self.auxiliary.features(), rows, self.auxiliary.columns());
+        let features = self.auxiliary.features();
+        let features = MatRef::from_row_major_slice(&features, rows, self.auxiliary.columns());
         let statistic = Statistic {
             features,
             rows: vectors.as_ref(),

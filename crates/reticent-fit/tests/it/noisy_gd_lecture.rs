@@ -5,6 +5,7 @@ use reticent_core::record::{Cell, Label};
 use reticent_core::schema::Schema;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
+use reticent_fit::labelled_rows::LabelledRows;
 use reticent_fit::model::Model;
 use reticent_fit::public_fit;
 use reticent_math::fixed_sequence::FixedSequence;
@@ -61,7 +62,8 @@ fn the_excess_loss_is_below_the_theorems_bound() {
     let schema = generate::schema(5, 0, &format!("{REPLACE}\nrows = 2000"));
     let engine = engine_of(&schema, &rows);
     let raw = raw_rows(&schema, &rows);
-    let best = public_fit::fit(&schema, raw.iter().map(|(x, y)| (x.as_slice(), *y))).expect("enough rows");
+    let labelled = LabelledRows::of(&schema, raw.iter().map(|(x, y)| (x, *y))).expect("few columns");
+    let best = public_fit::fit(&schema, labelled).expect("enough rows");
     let minimum = mean_log_loss(&best, &raw);
     for (epsilon, passes) in [(0.5, 100), (2.0, 300)] {
         let asked = Asked::of(NAME).with("radius", 3).with("passes", passes);

@@ -5,11 +5,13 @@ use reticent_core::query::VOTE_STEPS;
 use reticent_core::schema::Schema;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::party_votes::PartyVotes;
+use reticent_fit::labelled_rows::LabelledRows;
 use reticent_fit::method::FitRequest;
 use reticent_fit::model::Model;
 use reticent_fit::options::Options;
 use reticent_fit::party::{Auxiliary, Combiner, PartyRequest, local, prepare};
 use reticent_fit::plan::{PlanError, PrivacyClaim};
+use reticent_fit::unit_rows::UnitRows;
 use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::{generate, seeded_session};
@@ -47,18 +49,16 @@ impl World {
         let norm = slope.iter().map(|value| value * value).sum::<f64>().sqrt();
         let slope: Vec<f64> = slope.iter().map(|value| 10.0 * value / norm).collect();
         let public: Vec<Vec<f64>> = (0..rows).map(|_| raw_row(&mut sequence)).collect();
-        let auxiliary = Auxiliary::new(&schema, public.iter().map(Vec::as_slice), "public".to_owned()).expect("enough");
+        let auxiliary = Auxiliary::new(&schema, UnitRows::of(&schema, &public), "public".to_owned()).expect("enough");
         let votes = (0..parties)
             .map(|_| {
-                let own: Vec<(Vec<f64>, usize)> = (0..40)
-                    .map(|_| {
-                        let row = raw_row(&mut sequence);
-                        let class = usize::from(sequence.next_share() < probability(&row, &slope));
-                        (row, class)
-                    })
-                    .collect();
-                let shares = local::vote(&schema, &auxiliary, own.iter().map(|(row, class)| (row.as_slice(), *class)))
-                    .expect("a minimum");
+                let own = (0..40).map(|_| {
+                    let row = raw_row(&mut sequence);
+                    let is_last = sequence.next_share() < probability(&row, &slope);
+                    (row, f64::from(u8::from(is_last)))
+                });
+                let own = LabelledRows::of(&schema, own).expect("few columns");
+                let shares = local::vote(&schema, &auxiliary, own).expect("a minimum");
                 shares.chunks(2).map(|row| if row[1] > 0.5 { VOTE_STEPS as u16 } else { 0 }).collect()
             })
             .collect();
@@ -149,12 +149,11 @@ fn a_small_party_knows_its_base_rate() {
     let schema = generate::schema(COLUMNS, 0, PARTY);
     let mut sequence = FixedSequence::new(3);
     let public: Vec<Vec<f64>> = (0..200).map(|_| raw_row(&mut sequence)).collect();
-    let auxiliary = Auxiliary::new(&schema, public.iter().map(Vec::as_slice), String::new()).expect("enough");
+    let auxiliary = Auxiliary::new(&schema, UnitRows::of(&schema, &public), String::new()).expect("enough");
     let mut share_of = |count: usize, common: f64| {
-        let own: Vec<(Vec<f64>, usize)> =
-            (0..count).map(|_| (raw_row(&mut sequence), usize::from(sequence.next_share() < common))).collect();
-        let rows = own.iter().map(|(row, class)| (row.as_slice(), *class));
-        let shares = local::vote(&schema, &auxiliary, rows).expect("a minimum");
+        let own = (0..count).map(|_| (raw_row(&mut sequence), f64::from(u8::from(sequence.next_share() < common))));
+        let own = LabelledRows::of(&schema, own).expect("few columns");
+        let shares = local::vote(&schema, &auxiliary, own).expect("a minimum");
         shares.chunks(2).map(|row| row[1]).sum::<f64>() / 200.0
     };
     let mean = (0..40).map(|_| share_of(30, 0.8)).sum::<f64>() / 40.0;
@@ -169,11 +168,10 @@ fn a_small_party_knows_its_base_rate() {
 #[test]
 fn a_column_that_is_constant_in_public_still_counts() {
     let schema = generate::schema(1, 0, PARTY);
-    let auxiliary =
-        Auxiliary::new(&schema, [[1.0, 1.0]; 20].iter().map(|row| &row[..]), String::new()).expect("enough");
-    let own: Vec<([f64; 2], usize)> =
-        (0..200).map(|row| ([1.0, f64::from(row % 10)], usize::from(row % 10 > 4))).collect();
-    let votes = local::vote(&schema, &auxiliary, own.iter().map(|(row, class)| (&row[..], *class))).expect("a minimum");
+    let auxiliary = Auxiliary::new(&schema, UnitRows::of(&schema, [[1.0, 1.0]; 20]), String::new()).expect("enough");
+    let own = (0..200).map(|row| ([1.0, f64::from(row % 10)], f64::from(u8::from(row % 10 > 4))));
+    let own = LabelledRows::of(&schema, own).expect("few columns");
+    let votes = local::vote(&schema, &auxiliary, own).expect("a minimum");
     assert!(votes.chunks(2).all(|row| row[1] < 0.2), "{votes:?}");
 }
 
@@ -190,7 +188,7 @@ fn categories_are_beside_their_average_by_their_shares_of_the_public_rows() {
             values
         })
         .collect();
-    let auxiliary = Auxiliary::new(&schema, rows.iter().map(Vec::as_slice), String::new()).expect("enough");
+    let auxiliary = Auxiliary::new(&schema, UnitRows::of(&schema, &rows), String::new()).expect("enough");
     let of_party =
         |party: usize| (0..200).map(move |row| if (row + party) % 4 < category(row) { VOTE_STEPS as u16 } else { 0 });
     let votes = (0..100).map(|party| of_party(party).collect()).collect();

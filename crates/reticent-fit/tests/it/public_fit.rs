@@ -1,6 +1,7 @@
 //! Fits without privacy, for every kind of target: the yardstick and the start.
 
 use reticent_core::schema::Schema;
+use reticent_fit::labelled_rows::LabelledRows;
 use reticent_fit::model::{Model, PublicData};
 use reticent_fit::public_fit::{PublicFitError, fit, fit_start};
 use reticent_math::fixed_sequence::FixedSequence;
@@ -22,7 +23,7 @@ fn rows(label: impl Fn(f64, f64) -> f64) -> Vec<([f64; 3], f64)> {
 }
 
 fn of(schema: &Schema, rows: &[([f64; 3], f64)]) -> [Model; 2] {
-    let labelled = || rows.iter().map(|(row, label)| (row.as_slice(), *label));
+    let labelled = || LabelledRows::of(schema, rows.iter().map(|(row, label)| (row, *label))).expect("few columns");
     [fit(schema, labelled()).expect("fits"), fit_start(schema, labelled()).expect("fits")]
 }
 
@@ -58,7 +59,9 @@ fn a_start_is_not_wild() {
 
 #[test]
 fn no_rows_are_an_error() {
-    assert_eq!(fit(&schema("bounds = [0, 1]"), std::iter::empty()).err(), Some(PublicFitError::NoRows));
+    let schema = schema("bounds = [0, 1]");
+    let rows = LabelledRows::new(&schema).expect("few columns");
+    assert_eq!(fit(&schema, rows).err(), Some(PublicFitError::NoRows));
 }
 
 #[test]
@@ -89,7 +92,8 @@ fn a_start_from_fewer_rows_than_columns_is_not_sure() {
     };
     let rows: Vec<Vec<f64>> = (0..60).map(|_| row()).collect();
     let labels = (0..60).map(|index| f64::from(u8::from(index % 2 == 0)));
-    let start = fit_start(&schema, rows.iter().map(Vec::as_slice).zip(labels)).expect("fits");
+    let rows = LabelledRows::of(&schema, rows.iter().zip(labels)).expect("few columns");
+    let start = fit_start(&schema, rows).expect("fits");
     let scores: Vec<f64> = (0..1000).map(|_| start.score(0, &row())).collect();
     let deviation = (scores.iter().map(|score| score * score).sum::<f64>() / 1000.0).sqrt();
     assert!(deviation > 0.1 && deviation < 1.8, "{deviation}");

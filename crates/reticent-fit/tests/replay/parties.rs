@@ -11,6 +11,7 @@ use reticent_curator::party_votes::PartyVotes;
 use reticent_fit::method::FitRequest;
 use reticent_fit::options::Options;
 use reticent_fit::party::{Auxiliary, Combiner, PartyRequest, prepare};
+use reticent_fit::unit_rows::UnitRows;
 use reticent_testkit::raw_table::{self, Target, Unit};
 use reticent_testkit::replay::{Neighbours, Tally, World};
 
@@ -31,7 +32,7 @@ fn auxiliary(target: Target) -> Auxiliary {
         })
         .collect();
     let schema = raw_table::schema(target, Unit::Row, Adjacency::Party);
-    Auxiliary::new(&schema, rows.iter().map(Vec::as_slice), "public".to_owned()).expect("enough rows")
+    Auxiliary::new(&schema, UnitRows::of(&schema, &rows), "public".to_owned()).expect("enough rows")
 }
 
 #[test]

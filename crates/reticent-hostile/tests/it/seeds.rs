@@ -211,7 +211,8 @@ fn models() -> Vec<Vec<u8>> {
                 ([1.0, f64::from(row % 7) - 3.0, f64::from(row % 2), f64::from((row + 1) % 2), 0.0], f64::from(row % 3))
             })
             .collect();
-        let rows = rows.iter().map(|(columns, label)| (columns.as_slice(), *label));
+        let rows = rows.iter().map(|(columns, label)| (columns, *label));
+        let rows = reticent_fit::labelled_rows::LabelledRows::of(&schema, rows).expect("few columns");
         let model = reticent_fit::public_fit::fit(&schema, rows).expect("rows of all classes");
         let model: serde_json::Value = serde_json::from_str(&model.to_json()).expect("JSON");
         seeds.push(model.to_string().into_bytes());

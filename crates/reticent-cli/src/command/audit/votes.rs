@@ -8,6 +8,8 @@ use reticent_curator::party_votes::PartyVotes;
 use reticent_fit::method::outputs;
 use reticent_fit::party::Auxiliary;
 use reticent_fit::prepared_fit::PreparedFit;
+use reticent_fit::raw_columns::RawColumns;
+use reticent_fit::unit_rows::UnitRows;
 
 use super::tables::{TWO_CLASSES, small_schema};
 use super::trial::{Neighbour, Trial};
@@ -22,16 +24,13 @@ const COLUMNS_MAX: usize = 16;
 /// A schema of two numbers, a category and two classes, and public rows that have a spread in every column.
 pub(super) fn small_question() -> (Schema, Auxiliary) {
     let schema = small_schema("adjacency = \"party\"", TWO_CLASSES);
-    let coding = Coding::of(&schema);
-    let rows: Vec<Vec<f64>> = (0..ROWS)
-        .map(|row| {
-            let (a, b) = (f64::from(row % 8) / 7.0, f64::from(row / 8) / 7.0);
-            let mut columns = vec![0.0; coding.columns().len()];
-            coding.raw_columns(&[Cell::Number(a), Cell::Number(b), Cell::Category(1 + row / 3 % 2)], &mut columns);
-            columns
-        })
-        .collect();
-    let rows = rows.iter().map(Vec::as_slice);
+    let mut columns = RawColumns::new(Coding::of(&schema));
+    let mut rows = UnitRows::new(&schema);
+    for row in 0..ROWS {
+        let (a, b) = (f64::from(row % 8) / 7.0, f64::from(row / 8) / 7.0);
+        columns.set(&[Cell::Number(a), Cell::Number(b), Cell::Category(1 + row / 3 % 2)], None);
+        rows.add(&columns);
+    }
     let auxiliary = Auxiliary::new(&schema, rows, "made up".to_owned()).expect("enough rows");
     (schema, auxiliary)
 }
