@@ -6,8 +6,8 @@
 //! A mistake in this crate costs accuracy, never privacy: it can only ask what the ledger has been charged for.
 //!
 //! Some modules are handed rows all the same, as plain columns that no release is made of: rows declared public
-//! ([`public_fit`], [`labelled_rows`], [`unit_rows`], [`evaluate::public`], [`party::Auxiliary`]), features where labels alone are private ([`method::walr`],
-//! [`labels_elsewhere`], [`evaluate::labels`]), rows that a model scores for whoever has them ([`raw_columns`]), and a party's
+//! ([`public_fit`], [`labelled_rows`], [`unit_rows`], [`evaluate::public`], [`party::Auxiliary`]), features where labels alone are
+//! private ([`method::walr`], [`labels_elsewhere`], [`evaluate::labels`]), rows that a model scores for whoever has them ([`raw_columns`]), and a party's
 //! own, of which it makes votes ([`party::local`]): those are private, too, until the combiner has added noise.
 #![doc = ""]
 #![doc = include_str!("../README.md")]

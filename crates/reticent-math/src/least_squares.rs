@@ -15,7 +15,9 @@ pub enum LeastSquaresError {
     #[error("the normal equations are not positive definite; use a ridge above 0")]
     Singular,
     /// The conjugate gradients did not become small.
-    #[error("no convergence in {0} steps of conjugate gradients; use a larger ridge")]
+    #[error(
+        "no convergence in {0} steps of conjugate gradients: some columns say nearly the same; leave one of them out"
+    )]
     Steps(usize),
 }
 

@@ -11,8 +11,8 @@ const EVALUATIONS: usize = 2000;
 /// Weights, class after class, that minimise
 /// `sum_i (ln sum_k e^{x_i w_k} - x_i w_{y_i}) + ridge/2 sum_k ||w_k||²`.
 ///
-/// `labels` has one value below `classes` a row; `ridge` is a total (not multiplied by the number of rows). Stops when the gradient of the scaled weights is at most `1e-8`, or when ten steps together lower the mean loss by less than `precision`
-/// nats. Columns are scaled by their curvature at zero, so that rare columns move as fast as common ones.
+/// `labels` has one value below `classes` a row; `ridge` is a total (not multiplied by the number of rows). Stops when the gradient of the
+/// scaled weights is at most `1e-8`, or when ten steps together lower the mean loss by less than `precision` nats. Columns are scaled by their curvature at zero, so that rare columns move as fast as common ones.
 ///
 /// # Errors
 /// [`LbfgsError`] when that is not reached: without a ridge there may be no minimum.
