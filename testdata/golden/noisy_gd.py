@@ -245,7 +245,7 @@ surplus_of_number = optimism - residual_steps[0] + np.concatenate([[0.0], np.cum
 places = np.arange(33) / 8
 cubic_of_number = CubicHermiteSpline(np.arange(5), surplus_of_number, np.gradient(surplus_of_number))
 spread_of_places = 2.5 * residual_noise**2 + 2 * optimism**2 / freedom_of_number
-weights_of_number = np.where(places == 2, 6, 1) * np.exp(-(cubic_of_number(places) ** 2) / 2 / spread_of_places - np.maximum(places - 2, 0) / 2)
+weights_of_number = np.where(places == 2, 100, 1) * np.exp(-(cubic_of_number(places) ** 2) / 2 / spread_of_places - np.maximum(places - 2, 0) / 2)
 factor_of_number = np.average(np.where(places <= 2, places / 2, 2 ** (places - 2)), weights=weights_of_number)
 
 # Slopes of the bounded softmax for scores (0.5, -1, 2), class by class, before they are truncated.

@@ -239,6 +239,10 @@ impl Columns for UnitRow<'_> {
             (column, low + (high - low) * value)
         })
     }
+
+    fn count(&self) -> usize {
+        self.rows.columns()
+    }
 }
 
 fn is_category(column: &Column) -> bool {

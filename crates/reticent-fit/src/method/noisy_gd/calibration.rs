@@ -45,8 +45,8 @@ pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64, optimism: f64)
     let tolerance = (TOLERANCE * rows).min(TOLERANCE_OF_GROWTH * surplus.growth());
     let first = FACTORS[0].log2();
     let doubt = |place: f64| (DOUBT.0 * (first + place)).max(-DOUBT.1 * (first + place));
-    let octave =
-        surplus.mean(SURPLUS_VARIANCE * noise.powi(2) + tolerance.powi(2), -first, doubt, |place| first + place);
+    let variance = SURPLUS_VARIANCE * noise.powi(2) + tolerance.powi(2);
+    let octave = surplus.mean(variance, (-first, STAY), doubt, |place| first + place);
     octave.exp2()
 }
 
@@ -71,11 +71,11 @@ impl Surplus {
     }
 
     /// Mean of a value over places, 0 the first factor and 1 the next, each by how well a surplus of 0 goes with what was found there and how
-    /// much it is doubted; `whole` is the place of the factor 1.
+    /// much it is doubted; `whole` is the place of the factor 1, which counts for `stay` places.
     pub(super) fn mean(
         &self,
         variance: f64,
-        whole: f64,
+        (whole, stay): (f64, f64),
         doubt: impl Fn(f64) -> f64,
         value: impl Fn(f64) -> f64,
     ) -> f64 {
@@ -88,7 +88,7 @@ impl Surplus {
         let least = costs.iter().fold(f64::INFINITY, |least, (_, cost)| least.min(*cost));
         let (mut mean, mut total) = (0.0, 0.0);
         for (place, cost) in costs {
-            let stays = if (place - whole).abs() < NEAR { STAY } else { 1.0 };
+            let stays = if (place - whole).abs() < NEAR { stay } else { 1.0 };
             let weight = stays * (least - cost).exp();
             mean += weight * value(place);
             total += weight;
