@@ -69,7 +69,7 @@ pub struct Model {
     /// The public rows that the model was fitted to, where it was fitted without privacy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_data: Option<PublicData>,
-    /// What released figures say against the model, where they do ([`crate::usable_rows`]).
+    /// What released figures say against the model, where they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
     /// What the model reveals and why. `None` marks a model that was fitted without privacy, to public data.
