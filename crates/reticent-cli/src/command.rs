@@ -72,19 +72,8 @@ fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Fail
 }
 
 /// Reads rows as plain numbers, one after the other: they are public, or a party's own.
-fn read_plain(
-    data: &Path,
-    schema: &Schema,
-    need: Need,
-    mut take: impl FnMut(&RawColumns, Label),
-) -> Result<(), Failure> {
-    let source = TableSource::open(data, schema, need)?;
-    let mut columns = RawColumns::new(Coding::of(schema));
-    let mut take = |row: Row<'_>| {
-        columns.set(row.cells, row.given);
-        take(&columns, row.label);
-    };
-    Ok(progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut take))?)
+fn read_plain(data: &Path, schema: &Schema, need: Need, take: impl FnMut(&RawColumns, Label)) -> Result<(), Failure> {
+    for_each_plain(TableSource::open(data, schema, need)?, schema, take)
 }
 
 /// The same of the rows whose label can be used.
@@ -96,6 +85,20 @@ fn read_labelled(data: &Path, schema: &Schema, need: Need) -> Result<LabelledRow
         }
     })?;
     Ok(rows)
+}
+
+/// Hands on the rows of an open table as plain numbers, one after the other.
+fn for_each_plain(
+    source: TableSource,
+    schema: &Schema,
+    mut take: impl FnMut(&RawColumns, Label),
+) -> Result<(), Failure> {
+    let mut columns = RawColumns::new(Coding::of(schema));
+    let mut take = |row: Row<'_>| {
+        columns.set(row.cells, row.given);
+        take(&columns, row.label);
+    };
+    Ok(progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut take))?)
 }
 
 /// Reads the private rows, and opens the ledger that pays for them.

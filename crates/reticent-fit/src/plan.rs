@@ -251,8 +251,7 @@ impl Plan {
     }
 
     /// Whether it was made with this schema, whatever number of rows is declared or counted.
-    #[must_use]
-    pub fn is_of(&self, schema: &Schema) -> bool {
+    pub(crate) fn is_of(&self, schema: &Schema) -> bool {
         self.schema == schema.fingerprint_without_rows()
     }
 

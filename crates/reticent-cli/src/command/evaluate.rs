@@ -3,24 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use reticent_core::coding::Coding;
 use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
-use reticent_curator::source::{Need, Row, TableSource};
+use reticent_curator::source::{Need, TableSource};
 use reticent_fit::evaluate::{Evaluation, private, public};
 use reticent_fit::model::Model;
 use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
-use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
 use super::storage::{Storage, StoredRows};
-use super::{data_name, open_private, read_model};
+use super::{data_name, for_each_plain, open_private, read_model};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
-use crate::{files, interrupt, progress, report};
+use crate::{files, interrupt, report};
 
 pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     match arguments.epsilon {
@@ -40,14 +38,12 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
     let need = Need::FeaturesAndTargetOfPublicRows;
     let source = TableSource::open(data, &model.schema, need).map_err(Failure::of_a_models_table)?;
-    let mut columns = RawColumns::new(Coding::of(&model.schema));
     let mut scored = public::Scored::new(model);
-    let mut score = |row: Row<'_>| {
-        let Some(label) = row.label.number() else { return };
-        columns.set(row.cells, row.given);
-        scored.add(&columns, label);
-    };
-    progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut score))?;
+    for_each_plain(source, &model.schema, |columns, label| {
+        if let Some(label) = label.number() {
+            scored.add(columns, label);
+        }
+    })?;
     let evaluation = scored.finish();
     if evaluation.n == Some(0) {
         return Err(Failure::Data(format!(
