@@ -144,6 +144,7 @@ impl From<SessionError> for Failure {
             SessionError::Ledger(error) => error.into(),
             SessionError::Engine(error @ EngineError(_)) => Self::InputOutput(error.to_string()),
             SessionError::Entropy(error) => Self::InputOutput(error.to_string()),
+            SessionError::TooManyFeatures(error) => Self::Data(error.to_string()),
             error @ SessionError::PrivateFeatures { .. } => Self::Refused(error.to_string()),
             error @ (SessionError::WrongGrant { .. }
             | SessionError::WrongUnit { .. }
@@ -158,7 +159,7 @@ impl From<FitError> for Failure {
     fn from(error: FitError) -> Self {
         match error {
             FitError::Session(error) => error.into(),
-            FitError::Numeric(_) | FitError::NoLabels => Self::Data(error.to_string()),
+            FitError::Numeric(_) | FitError::NoLabels | FitError::TooManyFeatures(_) => Self::Data(error.to_string()),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::ledger::{LedgerError, LedgerReference, LedgerStore, PlannedRelease, R
 use crate::minimum::{MinimumQuery, PERTURBATION_CUT};
 use crate::noise::entropy::EntropyError;
 use crate::noise::source::NoiseSource;
-use crate::public_features::PublicFeatures;
+use crate::public_features::{PublicFeatures, TooManyNumbers};
 use crate::query::{QueryShape, SumQuery};
 use crate::sum::Release;
 use crate::units::{NoiseDistribution, NoiseScale};
@@ -87,6 +87,9 @@ pub enum SessionError {
         /// What is promised besides.
         promised: Relation,
     },
+    /// Features were to be shown, and are too many to be held.
+    #[error(transparent)]
+    TooManyFeatures(#[from] TooManyNumbers),
     /// A planned release is about another unit than the claim: a mistake in a method's code.
     #[error(
         "a release was planned for privacy unit {planned}, and the claim is about {claimed}; plan it with the schema of the rows"
@@ -164,20 +167,24 @@ impl<'a> Session<'a> {
     }
 
     /// The features of the rows with a usable label, where the claim is about labels alone and features are public to the fitter; they
-    /// are for the request that will be paid.
+    /// are for the request that will be paid. They have so many columns each.
     ///
     /// `None` under every other adjacency.
     ///
     /// # Errors
     /// [`SessionError::Ledger`] when the ledger would not admit the request, as one about other labels than earlier ones,
-    /// [`SessionError::PrivateFeatures`] when it promises more than labels, [`SessionError::Engine`] when the rows cannot be reached.
-    pub fn public_features(&self, request: &Request) -> Result<Option<PublicFeatures>, SessionError> {
+    /// [`SessionError::PrivateFeatures`] when it promises more than labels, [`SessionError::TooManyFeatures`] before
+    /// memory is asked for, [`SessionError::Engine`] when the rows cannot be reached.
+    pub fn public_features(&self, request: &Request, columns: usize) -> Result<Option<PublicFeatures>, SessionError> {
         match self.claimed.adjacency {
             Adjacency::Label => {
                 if let Some(promised) = self.promised.iter().find(|promised| promised.adjacency != Adjacency::Label) {
                     return Err(SessionError::PrivateFeatures { promised: promised.clone() });
                 }
                 self.check_admitted(request)?;
+                if let Some(rows) = self.engine.row_number() {
+                    PublicFeatures::check_size(rows, columns)?;
+                }
                 Ok(self.engine.public_features()?)
             }
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Ok(None),
@@ -219,13 +226,13 @@ impl<'a> Session<'a> {
     }
 
     /// Writes down, for nothing, which labels the request is about, where labels are all that is promised and so which rows have a usable one
-    /// is public: what follows from that alone may then be told, as no later request can ask it of other classes.
+    /// is public: what follows from that alone, `why`, may then be told, as no later request can ask it of other classes.
     ///
     /// # Errors
     /// [`SessionError::Ledger`] when the ledger would not admit the request, or its file could not be written.
-    pub fn hold_to_labels(&mut self, request: &Request) -> Result<(), SessionError> {
+    pub fn hold_to_labels(&mut self, request: &Request, why: &str) -> Result<(), SessionError> {
         self.check_schema(request)?;
-        let purpose = format!("{}: no row has a usable label", request.purpose);
+        let purpose = format!("{}: {why}", request.purpose);
         self.ledger.charge(&Request { purpose, releases: Vec::new(), ..request.clone() })?;
         Ok(())
     }

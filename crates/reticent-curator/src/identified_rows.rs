@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use reticent_core::coding::Coding;
 use reticent_core::hex::hex;
 use reticent_core::label_query::WeightList;
-use reticent_core::public_features::PublicFeatures;
+use reticent_core::public_features::{PublicFeatures, TooManyNumbers};
 use reticent_core::schema::Schema;
 use sha2::{Digest, Sha256};
 
@@ -37,22 +37,39 @@ pub struct UnknownId {
     pub row: usize,
 }
 
+/// Rows that cannot be held.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentifiedRowsError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// It was read, and is too large.
+    #[error(transparent)]
+    Size(#[from] TooManyNumbers),
+}
+
 impl IdentifiedRows {
     /// Reads a source that was opened with event ids.
     ///
     /// # Errors
-    /// [`SourceError`] when the file cannot be read.
+    /// [`IdentifiedRowsError`].
     pub fn read(
         source: TableSource,
         schema: &Schema,
         columns: Columns,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Self, SourceError> {
+    ) -> Result<Self, IdentifiedRowsError> {
         let coding = Coding::of(schema);
         let width = coding.columns().len();
         let mut rows = Self { ids: Vec::new(), features: PublicFeatures { columns: width, values: Vec::new() } };
         let mut codes = vec![0u16; coding.codes()];
+        let mut found = 0;
         source.for_each_row(progress, &mut |row| {
+            found += 1;
+            // A table that is too large is read to its end, for the number of its rows, and held no further.
+            if PublicFeatures::check_size(found, width).is_err() {
+                return;
+            }
             rows.ids.push(row.id.unwrap_or_default().into());
             let values = &mut rows.features.values;
             let start = values.len();
@@ -65,6 +82,7 @@ impl IdentifiedRows {
                 Columns::Raw => coding.raw_columns(row.cells, &mut values[start..]),
             }
         })?;
+        PublicFeatures::check_size(found, width)?;
         Ok(rows)
     }
 

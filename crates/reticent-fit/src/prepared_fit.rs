@@ -6,7 +6,7 @@ use reticent_core::encoding::Encoding;
 use reticent_core::ledger::{PlannedRelease, Request};
 use reticent_core::minimum::MinimumQuery;
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::public_features::PublicFeatures;
+use reticent_core::public_features::{PublicFeatures, TooManyNumbers};
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::SumQuery;
 use reticent_core::schema::Schema;
@@ -47,6 +47,12 @@ pub enum FitError {
          unpaid: for others make another ledger with `reticent ledger init`, or remove this one if nothing was paid through it"
     )]
     NoLabels,
+    /// Under label adjacency: more rows with a usable label than can be held with all their columns.
+    #[error(
+        "{0}; in `fit`, --method noisy-gd keeps rows by what is not 0 in them. Nothing was charged, but the ledger holds to the classes or bounds of \
+         this schema from now on, as with others the number of rows would tell labels unpaid"
+    )]
+    TooManyFeatures(TooManyNumbers),
 }
 
 /// What a method hands back: weights of the encoded columns, and the encoding that they belong to.
@@ -175,12 +181,19 @@ impl Releases<'_, '_> {
         self.plan.releases.len()
     }
 
-    /// The features of the rows, where the claim is about labels alone: see [`Session::public_features`].
+    /// The features of the rows, so many columns each, where the claim is about labels alone: see [`Session::public_features`].
     ///
     /// # Errors
-    /// [`FitError::Session`] when the rows cannot be reached.
-    pub fn public_features(&self) -> Result<PublicFeatures, FitError> {
-        Ok(self.session.public_features(self.request)?.expect("planned for label adjacency, where features are public"))
+    /// [`FitError::TooManyFeatures`], [`FitError::Session`] when the rows cannot be reached.
+    pub fn public_features(&mut self, columns: usize) -> Result<PublicFeatures, FitError> {
+        match self.session.public_features(self.request, columns) {
+            // How many rows have a usable label follows from which have: as where none has.
+            Err(SessionError::TooManyFeatures(error)) => {
+                self.session.hold_to_labels(self.request, "too many features")?;
+                Err(FitError::TooManyFeatures(error))
+            }
+            features => Ok(features?.expect("planned for label adjacency, where features are public")),
+        }
     }
 
     /// Pays for all releases now: for a method that goes on from what labels decide, and what they decide must not come out in an error,
@@ -201,7 +214,7 @@ impl Releases<'_, '_> {
         if !self.session.is_without_labels(self.request)? {
             return Ok(());
         }
-        self.session.hold_to_labels(self.request)?;
+        self.session.hold_to_labels(self.request, "no row has a usable label")?;
         Err(FitError::NoLabels)
     }
 

@@ -267,10 +267,16 @@ impl RowMap {
 /// that is not finite becomes zero.
 #[must_use]
 pub fn integer_rows(rows: MatRef<'_, f64>) -> Vec<i32> {
+    integer_multiples(rows, 1.0)
+}
+
+/// [`integer_rows`] of `factor · rows`, without a copy of them.
+#[must_use]
+pub fn integer_multiples(rows: MatRef<'_, f64>, factor: f64) -> Vec<i32> {
     let limit = i128::from(INTEGER_NORM) * i128::from(INTEGER_NORM);
     let mut integers = Vec::with_capacity(rows.nrows() * rows.ncols());
     for index in 0..rows.nrows() {
-        let row = rows.row(index);
+        let row = rows.row(index) * faer::Scale(factor);
         let norm = row.norm_l2();
         // NaN compares false: such a row is not usable either.
         let usable = norm.is_finite();

@@ -143,12 +143,23 @@ fn mean_product(
 }
 
 /// Largest eigenvalue of `X^T X / n` times the largest second derivative of the loss, by power iteration, 10 % up.
+///
+/// Of few columns that of their matrix of products; with more columns than rounds the products would cost more than the rounds.
 fn largest_curvature(features: MatRef<'_, f64>, model: ResponseModel) -> f64 {
-    let gram = features.transpose() * features * faer::Scale(1.0 / features.nrows().max(1) as f64);
-    let mut vector = Mat::<f64>::ones(gram.nrows(), 1);
+    const ROUNDS: usize = 100;
+    let mean = faer::Scale(1.0 / features.nrows().max(1) as f64);
+    let gram = (features.ncols() <= ROUNDS).then(|| features.transpose() * features);
+    let times_gram = |vector: &Mat<f64>| match &gram {
+        Some(gram) => gram * vector,
+        None => sum_of_row_blocks(features.nrows(), 1, |block| {
+            let rows = features.subrows(block.start, block.len());
+            product(rows.transpose(), &product(rows, vector))
+        }),
+    };
+    let mut vector = Mat::<f64>::ones(features.ncols(), 1);
     let mut value = 0.0;
-    for _ in 0..100 {
-        let next = &gram * &vector;
+    for _ in 0..ROUNDS {
+        let next = times_gram(&vector) * mean;
         let norm = next.norm_l2();
         if norm <= 0.0 {
             break;

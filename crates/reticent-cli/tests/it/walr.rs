@@ -356,6 +356,30 @@ fn what_is_refused_is_refused_by_name_and_costs_nothing() {
     assert!(folder.refuse(4, MEASURE).contains("promises only"));
 }
 
+/// Features are held with all their zeros, several times: what memory could not hold would be paid for and lost.
+#[test]
+fn features_that_are_too_many_are_refused_before_anything_is_paid() {
+    let folder = Folder::new();
+    let words: String = (0..8).map(|word| format!("w{word} = {{ hash_buckets = 60000 }}\n")).collect();
+    let schema = format!(
+        "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n{words}"
+    );
+    folder.write("schema.toml", &schema);
+    let rows: String = (0..600).map(|row| format!("e{row},{}{}\n", "word,".repeat(8), row % 2)).collect();
+    folder.write("table.csv", format!("id,w0,w1,w2,w3,w4,w5,w6,w7,y\n{rows}"));
+    let prepare =
+        "walr prepare --data table.csv --schema schema.toml --id id --solver hybrid-minibatch --out weights.csv";
+    assert_snapshot!(folder.refuse(3, prepare), @"error: table.csv: 600 rows with 480009 columns each are more than the 268435456 numbers, zeros among them, that are held in memory several times over; list fewer features, categories or hash buckets, or take fewer rows");
+    let fit = "fit --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6 --method walr --solver full-batch --out fitted.json";
+    folder.succeed("ledger init table.csv.ledger --epsilon 1 --delta 1e-6 --promise row:label");
+    let refused = folder.run(fit);
+    assert_eq!(refused.code, 3);
+    assert_snapshot!(refused.stderr, @"error: 600 rows with 480009 columns each are more than the 268435456 numbers, zeros among them, that are held in memory several times over; list fewer features, categories or hash buckets, or take fewer rows; in `fit`, --method noisy-gd keeps rows by what is not 0 in them. Nothing was charged, but the ledger holds to the classes or bounds of this schema from now on, as with others the number of rows would tell labels unpaid");
+    assert!(folder.succeed("ledger show table.csv.ledger").contains("paid mu 0.000000"));
+    folder.write("schema.toml", schema.replace("classes = [0, 1]", "classes = [0, 5]"));
+    assert!(folder.refuse(4, fit).contains("labels"));
+}
+
 #[test]
 fn a_release_is_used_with_its_own_weights_target_and_table() {
     let folder = folder();

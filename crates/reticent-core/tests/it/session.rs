@@ -10,7 +10,7 @@ use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{Budget, LedgerStore, PlannedRelease, Request};
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
 use reticent_core::pass_weights::PassWeights;
-use reticent_core::public_features::PublicFeatures;
+use reticent_core::public_features::{FEATURE_NUMBERS_MAX, PublicFeatures};
 use reticent_core::query::{Map, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::session::{Session, SessionError};
@@ -83,7 +83,7 @@ fn the_number_of_rows_and_features_are_told_only_where_every_promise_makes_them_
         let session = Session::open(&engine, &mut ledger, relation(claimed)).expect("both are promised");
         let told = session.public_row_number(&request(Vec::new())).expect("admitted");
         assert_eq!(told.is_some(), tells_number, "{claimed} and {also}");
-        let features = session.public_features(&request(Vec::new()));
+        let features = session.public_features(&request(Vec::new()), 2);
         assert_eq!(matches!(features, Ok(Some(_))), shows_features, "{claimed} and {also}");
         if claimed == Adjacency::Label {
             assert!(matches!(features, Err(SessionError::PrivateFeatures { promised }) if promised == relation(also)));
@@ -117,7 +117,7 @@ fn nothing_public_is_told_to_a_request_that_would_be_refused() {
         let number = session.public_row_number(&request);
         assert_eq!(matches!(number, Ok(Some(5))), is_told);
         assert_eq!(matches!(number, Err(SessionError::Ledger(_))), !is_told);
-        let features = session.public_features(&request);
+        let features = session.public_features(&request, 2);
         assert_eq!(matches!(features, Ok(Some(_))), is_told);
         assert_eq!(matches!(features, Err(SessionError::Ledger(_))), !is_told);
     }
@@ -131,8 +131,10 @@ fn features_are_shown_under_label_adjacency_alone() {
         let relation = Relation { unit: PrivacyUnit::Row, adjacency };
         let mut ledger = MemoryLedger::promising(relation.clone(), None);
         let session = Session::open(&engine, &mut ledger, relation).expect("opens");
-        let shown = session.public_features(&request(Vec::new())).expect("in memory").is_some();
+        let shown = session.public_features(&request(Vec::new()), 2).expect("in memory").is_some();
         assert_eq!(shown, adjacency == Adjacency::Label, "{adjacency}");
+        let too_many = session.public_features(&request(Vec::new()), FEATURE_NUMBERS_MAX as usize / 5 + 1);
+        assert_eq!(matches!(too_many, Err(SessionError::TooManyFeatures(_))), shown, "{adjacency}");
     }
 }
 
@@ -297,10 +299,10 @@ fn a_request_about_rows_that_were_read_by_another_schema_is_not_answered() {
     let other = Request { schema: "another".to_owned(), ..request(vec![count(2).1]) };
     let mut session = Session::open(&engine, &mut ledger, labels).expect("opens");
     assert!(matches!(session.pay(&other), Err(SessionError::WrongSchema)));
-    assert!(matches!(session.hold_to_labels(&other), Err(SessionError::WrongSchema)));
+    assert!(matches!(session.hold_to_labels(&other, "no labels"), Err(SessionError::WrongSchema)));
     assert!(matches!(session.public_row_number(&other), Err(SessionError::WrongSchema)));
     assert!(matches!(session.is_without_labels(&other), Err(SessionError::WrongSchema)));
-    assert!(matches!(session.public_features(&other), Err(SessionError::WrongSchema)));
+    assert!(matches!(session.public_features(&other, 2), Err(SessionError::WrongSchema)));
     drop(session);
     assert!(ledger.charged.is_empty(), "nothing is written down");
 }

@@ -231,11 +231,11 @@ pub fn public_matrix(
             let map = public_design::fit(rows, curvature, noise, precision.as_ref()).map_err(unfit)?;
             (map.integer_rows(rows), map.outputs())
         }
-        Settings::Descent(_) => {
-            let scaled = rows.to_owned() * reticent_math::Scale(1.0 / longest_row(rows));
-            (public_design::integer_rows(scaled.as_ref()), features.columns)
-        }
+        Settings::Descent(_) => (public_design::integer_multiples(rows, 1.0 / longest_row(rows)), features.columns),
     };
+    if outputs == features.columns {
+        return PublicMatrix::new(outputs, integers).map_err(unfit);
+    }
     let mut values = Vec::with_capacity(rows.nrows() * features.columns);
     for row in integers.chunks_exact(outputs) {
         values.extend_from_slice(row);
@@ -284,15 +284,20 @@ pub fn estimate(
         )));
     }
     let norm = f64::from(MATRIX_NORM_MAX);
-    // Columns of zeros hold nothing but noise.
-    let used: Vec<usize> = (0..matrix.columns())
-        .filter(|column| matrix.values().iter().skip(*column).step_by(matrix.columns()).any(|value| *value != 0))
-        .collect();
+    // What was released of a column of zeros is nothing but noise.
+    let mut has_values = vec![false; matrix.columns()];
+    for row in matrix.values().chunks_exact(matrix.columns()) {
+        has_values.iter_mut().zip(row).for_each(|(has, value)| *has |= *value != 0);
+    }
+    // The published solvers have a weight for every column.
+    let is_taken = |column: &usize| has_values[*column] || *settings != Settings::NoiseAware;
+    let taken: Vec<usize> = (0..matrix.columns()).filter(is_taken).collect();
     let vectors =
-        Mat::from_fn(matrix.rows(), used.len(), |row, column| f64::from(matrix.row(row)[used[column]]) / norm);
+        Mat::from_fn(matrix.rows(), taken.len(), |row, column| f64::from(matrix.row(row)[taken[column]]) / norm);
     let unit = norm * label_unit(model);
-    let sums = Mat::from_fn(used.len(), outputs, |column, output| {
-        released.sums[output * matrix.columns() + used[column]] / unit
+    let sums = Mat::from_fn(taken.len(), outputs, |column, output| {
+        let column = taken[column];
+        if has_values[column] { released.sums[output * matrix.columns() + column] / unit } else { 0.0 }
     });
     let rows = matrix_of(features);
     let statistic = Statistic {
@@ -317,14 +322,6 @@ pub fn estimate(
             (estimate.weights, Some(estimate.covariance))
         }
         Settings::Descent(descent) => {
-            // A column of zeros in the features is one in the vectors: it has to be put back.
-            let mut scaled = Mat::zeros(matrix.rows(), columns);
-            let mut all = Mat::zeros(columns, outputs);
-            for (place, column) in used.iter().enumerate() {
-                scaled.col_mut(*column).copy_from(vectors.col(place));
-                all.row_mut(*column).copy_from(sums.row(place));
-            }
-            let statistic = Statistic { rows: scaled.as_ref(), released: all.as_ref(), ..statistic };
             let weights = released_gradient::descend(&statistic, model, longest_row(rows), descent, start);
             (weights.map_err(numeric)?, None)
         }
@@ -390,7 +387,8 @@ pub(super) fn coefficients(schema: &Schema) -> usize {
 
 /// Refuses a model that the estimate could not be made of, before anything is paid: for its size, or for steps that are too long for any features.
 ///
-/// By the schema alone: until a fit is paid, which rows have a usable label is nobody's to know, and so are their features.
+/// By the schema alone: until a fit is paid, which rows have a usable label is nobody's to know, and so are their features. How many there
+/// are is looked at when the features are asked for, which is before the payment, too.
 ///
 /// # Errors
 /// [`PlanError::Parameter`].
@@ -399,7 +397,7 @@ pub fn check_estimate(schema: &Schema, settings: &Settings) -> Result<(), PlanEr
     if *settings == Settings::NoiseAware && found > COEFFICIENTS_MAX {
         return Err(PlanError::Parameter(format!(
             "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list \
-             fewer features or categories; in `fit`, --solver full-batch or --method noisy-gd or gram take more"
+             fewer features, categories or hash buckets; in `fit`, --method noisy-gd takes more"
         )));
     }
     if let Settings::Descent(Descent { learning_rate: Some(rate), .. }) = settings
@@ -476,7 +474,7 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
 
 /// Vectors of the public features, then the releases, then the estimate.
 fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
-    let features = releases.public_features()?;
+    let features = releases.public_features(checked.encoding.coding().columns().len())?;
     // How many rows there are depends on which labels are usable: from here on their classes are the ones that were paid for.
     releases.pay()?;
     let last = releases.count() - 1;

@@ -126,7 +126,9 @@ fn releases_of_one_fit(engine: &dyn Engine, schema: &Schema, prepared: &Prepared
     match fitted {
         // A model that cannot be computed from its releases changes nothing about what was released.
         Ok(_) | Err(FitError::Numeric(_)) => {}
-        Err(error @ (FitError::Session(_) | FitError::NoLabels)) => return Err(error.into()),
+        Err(error @ (FitError::Session(_) | FitError::NoLabels | FitError::TooManyFeatures(_))) => {
+            return Err(error.into());
+        }
     }
     Ok(sums.into_iter().flat_map(|(_, sum)| sum).collect())
 }

@@ -6,7 +6,7 @@ use reticent_core::label_query::{EventIds, LabelRelease, NOT_PROTECTED, WeightLi
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::schema::Schema;
-use reticent_curator::identified_rows::{Columns, IdentifiedRows};
+use reticent_curator::identified_rows::{Columns, IdentifiedRows, IdentifiedRowsError};
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::weights_file;
 use reticent_fit::evaluate::labels::LabelQuestions;
@@ -119,7 +119,11 @@ impl Answered {
 fn read_rows(data: &Path, schema: &Schema, id: &str, columns: Columns) -> Result<IdentifiedRows, Failure> {
     let source = TableSource::open_with_ids(data, schema, Need::Features, id)?;
     let bytes = source.bytes_total();
-    Ok(progress::while_reading(bytes, |progress| IdentifiedRows::read(source, schema, columns, progress))?)
+    let rows = progress::while_reading(bytes, |progress| IdentifiedRows::read(source, schema, columns, progress));
+    rows.map_err(|error| match error {
+        IdentifiedRowsError::Source(error) => error.into(),
+        IdentifiedRowsError::Size(error) => Failure::Data(format!("{}: {error}", data.display())),
+    })
 }
 
 fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
