@@ -190,6 +190,26 @@ impl NumberMarginals {
     pub(crate) fn target_deviation(&self, mean: f64) -> f64 {
         self.target_variance(mean).value.sqrt()
     }
+
+    /// Share of the rows that have one and the same target, as of costs and counts 0 often is, as far as its bins tell.
+    pub(crate) fn usual_value_share(&self, deviation: f64) -> f64 {
+        let deviation = deviation * self.window.half() * self.target_bins.len() as f64 / 2.0;
+        usual_value_share(&self.target_bins, self.bin_noise, self.usable, deviation)
+    }
+}
+
+/// How far the fullest bin stands out of the two beside it, as a share of the rows:
+/// ```text
+///   (b_k - max(b_(k-1), b_(k+1)) - 3 noise) / n,   0 where the target varies by less than two bins
+/// ```
+/// A target that varies by more fills a bin so only with a value of its own.
+fn usual_value_share(bins: &[f64], noise: f64, rows: f64, deviation_in_bins: f64) -> f64 {
+    let beside = |place: usize| {
+        let before = place.checked_sub(1).and_then(|place| bins.get(place));
+        before.into_iter().chain(bins.get(place + 1)).fold(0.0, |most: f64, count| most.max(*count))
+    };
+    let largest = bins.iter().enumerate().map(|(place, count)| count - beside(place)).fold(0.0, f64::max);
+    if deviation_in_bins < 2.0 { 0.0 } else { ((largest - 3.0 * noise) / rows).max(0.0) }
 }
 
 /// Two answers to one question, by their precision.
@@ -256,6 +276,18 @@ mod tests {
     fn two_answers_are_better_than_one() {
         let [value, noise] = pooled([10.0, 3.0], [60.0, 4.0]);
         assert!((value - 28.0).abs() < 1e-12 && (noise - 2.4).abs() < 1e-12, "{value} {noise}");
+    }
+
+    /// By hand: 600 of 1000 rows are 0 where 40 are a little more, and noise takes 30 of the difference.
+    #[test]
+    fn a_value_that_many_rows_have_stands_out_of_the_bins_beside_it() {
+        let bins = |first: f64| [first, 40.0, 60.0, 100.0, 80.0, 60.0, 40.0, 20.0];
+        let found = |first: f64, noise: f64, deviation: f64| usual_value_share(&bins(first), noise, 1000.0, deviation);
+        assert!((found(600.0, 10.0, 2.5) - 0.53).abs() < 1e-12);
+        assert!(found(600.0, 10.0, 1.9) == 0.0, "one bin may hold a target that varies by so little");
+        assert!(found(50.0, 10.0, 2.5) == 0.0 && found(600.0, 200.0, 2.5) == 0.0);
+        let last: Vec<f64> = bins(600.0).into_iter().rev().collect();
+        assert!((usual_value_share(&last, 10.0, 1000.0, 2.5) - 0.53).abs() < 1e-12);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   G = sum_i clamp((theta·x_i - y_i) / c, -1, 1) x_i / ||x_i|| + noise         one pass; a row moves the sum by at most 1
-//!   c = 4/5 deviation of the target · max(1, sqrt(n mu / 500))                  from its released bins
+//!   c = 4/5 deviation of the target · max(1, sqrt(n mu / 500)) · r              from its released bins
+//!   r = 1, and up to 5/2 where most rows have one and the same target
 //!   intercept: of the descent and of the released mean of the target, by how well each is known; columns are centred
 //!   result: what the columns change, times the factor that a last release of residuals calls for
 //! ```
@@ -38,6 +39,10 @@ const SCALING: ScalingRule = ScalingRule { share_power: 2, ..super::SCALING };
 /// `c` in standard deviations of the target up to [`CLIP_SIGNAL`], and that signal `n mu`.
 const CLIP: f64 = 0.8;
 const CLIP_SIGNAL: f64 = 500.0;
+/// How many times as large it is where one value has most rows, and the shares of them at which it begins to be larger and no longer grows: where
+/// they are half of all the median is that value whatever the columns say, and small clipped residuals balance there.
+const USUAL_VALUE_CLIP: f64 = 2.5;
+const USUAL_VALUE_SHARES: (f64, f64) = (0.4, 0.6);
 /// Parts of `mu²`, of [`PARTS`], for the calibration.
 const CALIBRATION_PARTS: u32 = 10;
 /// How far from the mean, in standard deviations of the target, the descent is expected to find its intercept: clipped residuals of a skewed
@@ -110,8 +115,9 @@ impl Fit {
             }
         };
         let deviation = marginals.target_deviation(mean.value);
+        let largest_residual = clip(deviation, signal, marginals.usual_value_share(deviation));
         let pass = |weights: &[f64]| {
-            PassWeights::quantise(weights).with_saturation(clip(deviation, signal)).with_target_window(window)
+            PassWeights::quantise(weights).with_saturation(largest_residual).with_target_window(window)
         };
         let row_norm = marginals.scaled.row_norm;
         let largest_curvature = row_norm / f64::from(pass(&[]).saturation()) + l2 / rows;
@@ -157,9 +163,11 @@ fn pooled(mean: TargetMean, descended: f64, error: f64) -> f64 {
     (of_descent * mean.value + of_mean * descended) / (of_descent + of_mean)
 }
 
-/// Largest residual that a row's slope tells of, as a share of half the target's window.
-fn clip(deviation: f64, signal: f64) -> f64 {
-    CLIP * deviation * growth(signal, CLIP_SIGNAL)
+/// Largest residual that a row's slope tells of, as a share of half the target's window, of a target that has one value in a share of the rows.
+fn clip(deviation: f64, signal: f64, usual_value_share: f64) -> f64 {
+    let (from, to) = USUAL_VALUE_SHARES;
+    let beyond = ((usual_value_share - from) / (to - from)).clamp(0.0, 1.0);
+    CLIP * deviation * growth(signal, CLIP_SIGNAL) * (1.0 + (USUAL_VALUE_CLIP - 1.0) * beyond)
 }
 
 #[cfg(test)]
@@ -177,8 +185,10 @@ mod tests {
     /// By hand: `.8 · .25 = .2`; four times the signal, twice the residual; `.8 · .25 · 480/500 · 480 / 4`.
     #[test]
     fn residuals_are_clipped_by_the_deviation_and_later_with_more_signal() {
-        for (signal, expected) in [(1.0, 0.2), (500.0, 0.2), (2000.0, 0.4)] {
-            assert!((clip(0.25, signal) - expected).abs() < 1e-12, "{signal}");
+        for (signal, usual, expected) in
+            [(1.0, 0.0, 0.2), (500.0, 0.4, 0.2), (2000.0, 0.0, 0.4), (1.0, 0.5, 0.35), (500.0, 0.9, 0.5)]
+        {
+            assert!((clip(0.25, signal, usual) - expected).abs() < 1e-12, "{signal} {usual}");
         }
         assert!((descent_time_of_number(0.25, 480.0, 4.0) - 23.04).abs() < 1e-9);
     }
