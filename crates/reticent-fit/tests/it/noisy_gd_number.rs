@@ -109,6 +109,32 @@ fn columns_that_say_nothing_leave_the_mean() {
     }
 }
 
+/// Costs: three rows in four have none, whatever their columns say, and so is the median; their mean is `1 + x_0`. `n mu` is 700, and 8 columns say
+/// nothing. Clipped as other targets are, a sixth of the slope is lost on average.
+#[test]
+fn a_target_that_is_mostly_zero_is_met_at_its_mean() {
+    const COLUMNS: usize = 9;
+    let features: String = (0..COLUMNS).map(|place| format!("x{place} = {{ bounds = [-1, 1] }}\n")).collect();
+    let schema = Schema::from_text(&format!(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [0, 8]\n[features]\n{features}"
+    ))
+    .expect("legal");
+    let mut sequence = FixedSequence::new(11);
+    let mut table = CodedTable::empty(&schema);
+    for _ in 0..3000 {
+        let row: Vec<f64> = (0..COLUMNS).map(|_| sequence.next_uniform()).collect();
+        let has_cost = sequence.next_share() < (1.0 + row[0]) / 4.0;
+        let cost = if has_cost { 2.0 + 4.0 * sequence.next_share() } else { 0.0 };
+        let cells: Vec<Cell> = row.into_iter().map(Cell::Number).collect();
+        table.push(&cells, Label::Value(cost));
+    }
+    let engine = MemoryEngine::new(table);
+    let slopes =
+        (0..10).map(|seed| fit(&schema, &engine, &default(), 1.0, seed).1.outputs[0].coefficients[0].coefficient);
+    let mean = slopes.sum::<f64>() / 10.0;
+    assert!((0.95..1.15).contains(&mean), "{mean}");
+}
+
 /// A number whose effect levels off at 2, and that one row in twenty-five has five to fifty times as large: least squares explains 3 % of the target
 /// by it, and where far rows weigh as much as usual ones a fit predicts worse than the mean.
 #[test]
