@@ -28,12 +28,13 @@
 //! Allez, Bouchaud, Potters 2016, "Rotational invariant estimator for general noisy matrices" (spectrum). The combination
 //! is derived here; row G2 of `docs/formulas.md`.
 
+use faer::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
-use faer::{Mat, Side};
 use thiserror::Error;
 
 use self::doubtful_direction::DoubtfulDirection;
 use crate::noisy_spectrum::{UnknownEntries, known_trace, shrunken_spectrum};
+use crate::symmetric_factors::eigen;
 
 mod doubtful_direction;
 
@@ -176,7 +177,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let columns = d as f64;
     let noise = release.noise;
     let matrix = symmetric(release.upper, d);
-    let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| GramError::Eigenvalues)?;
+    let eigen = eigen(&matrix).ok_or(GramError::Eigenvalues)?;
     let trace = known_trace((0..d).map(|k| matrix[(k, k)]).sum(), (2.0 * columns).sqrt() * noise.matrix);
     let mut spectrum = shrunken_spectrum(&values(&eigen), noise.matrix, trace);
     let rows = release.rows.unwrap_or(trace).max(1.0);

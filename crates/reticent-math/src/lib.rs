@@ -41,6 +41,7 @@ pub mod fixed_sequence;
 pub mod normal_mean;
 mod row_blocks;
 mod product;
+mod symmetric_factors;
 mod vector_registers;
 
 pub use faer::{Mat, MatRef, Scale};

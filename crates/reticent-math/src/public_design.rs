@@ -12,8 +12,9 @@
 //! `B Psi B^T`. The equation is iterated from clipped whitened rows. Every iterate is valid: it is a function of public
 //! features, and the integers made of it are checked.
 
+use crate::symmetric_factors::{cholesky, eigen};
 use faer::linalg::solvers::Solve;
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, MatRef};
 use thiserror::Error;
 
 /// Largest norm of an integer row: `d_i = q_i / 2^20`.
@@ -113,10 +114,12 @@ pub fn fit(
             None => (f64::INFINITY, aim.clone()),
             Some((risk, solved)) => (*risk, solved.toward(&aim, share)),
         };
-        let (mut map, turn) = equation.map()?;
-        let (risk, next) = fit.risk_and_aim(&map)?;
-        map.excess_loss = risk;
-        if risk < before {
+        // A step to where numbers are too far apart for the algebra is one that does not lower the risk.
+        let solved = equation.map().and_then(|(map, turn)| Ok((fit.risk_and_aim(&map)?, map, turn)));
+        if let Ok(((risk, next), mut map, turn)) = solved
+            && risk < before
+        {
+            map.excess_loss = risk;
             (aim, share) = (next, (GROWTH * share).min(1.0));
             current = Some((risk, equation.turned(&turn)));
             if risk < best.excess_loss {
@@ -167,9 +170,9 @@ impl Fit<'_> {
         let jacobian = &cross * faer::Scale(self.curvature.slope);
         let covariance = &square * faer::Scale(self.curvature.variance)
             + Mat::<f64>::identity(outputs, outputs) * faer::Scale(self.noise * self.noise);
-        let weighted = covariance.llt(Side::Lower).map_err(|_| DesignError::Scale)?.solve(&jacobian);
+        let weighted = cholesky(&covariance).ok_or(DesignError::Scale)?.solve(&jacobian);
         let precision = symmetric(&(jacobian.transpose() * &weighted + self.prior));
-        let factor = precision.llt(Side::Lower).map_err(|_| DesignError::Scale)?;
+        let factor = cholesky(&precision).ok_or(DesignError::Scale)?;
         let half = factor.solve(self.fisher);
         let risk = (0..half.nrows()).map(|index| half[(index, index)]).sum::<f64>()
             / (2.0 * self.scale * self.sample.nrows() as f64);
@@ -204,7 +207,7 @@ impl Equation {
 
     /// The map that solves it, and the eigenvectors that its outputs are in the basis of.
     fn map(&self) -> Result<(RowMap, Mat<f64>), DesignError> {
-        let eigen = self.stiffness.self_adjoint_eigen(Side::Lower).map_err(|_| DesignError::Scale)?;
+        let eigen = eigen(&self.stiffness).ok_or(DesignError::Scale)?;
         let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
         let floor = values.iter().fold(0.0, |largest: f64, &value| largest.max(value)) * 1e-12;
         let map = RowMap {
@@ -316,7 +319,7 @@ fn multiplier(row: &[f64], stiffness: &[f64]) -> f64 {
 
 /// The start: whitened rows, clipped at their root mean square norm.
 fn whitening(gram: &Mat<f64>, rows: usize) -> Result<RowMap, DesignError> {
-    let eigen = gram.self_adjoint_eigen(Side::Lower).map_err(|_| DesignError::Scale)?;
+    let eigen = eigen(gram).ok_or(DesignError::Scale)?;
     let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
     let largest = values.iter().fold(0.0, |largest: f64, &value| largest.max(value));
     let kept: Vec<usize> = (0..values.len()).filter(|&index| values[index] > largest * 1e-10).collect();
@@ -387,10 +390,10 @@ mod tests {
         let jacobian = rows.transpose() * features * faer::Scale(0.25);
         let covariance = rows.transpose() * rows * faer::Scale(0.25)
             + Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise * noise);
-        let weighted = covariance.llt(Side::Lower).expect("positive").solve(&jacobian);
+        let weighted = cholesky(&covariance).expect("positive").solve(&jacobian);
         let precision = symmetric(&(jacobian.transpose() * &weighted + prior));
         let fisher = features.transpose() * features * faer::Scale(0.25);
-        let solved = precision.llt(Side::Lower).expect("positive").solve(&fisher);
+        let solved = cholesky(&precision).expect("positive").solve(&fisher);
         (0..solved.nrows()).map(|index| solved[(index, index)]).sum::<f64>() / (2.0 * features.nrows() as f64)
     }
 

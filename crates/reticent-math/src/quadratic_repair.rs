@@ -9,10 +9,11 @@
 //! Source: Zhang, Zhang, Xiao, Yang, Winslett 2012 (VLDB 5(11)), section 6: regularisation by 4 standard deviations of the
 //! noise, then spectral trimming of what is still not positive.
 
-use faer::{Mat, Side};
+use faer::Mat;
 use thiserror::Error;
 
 use crate::gram_regression::symmetric;
+use crate::symmetric_factors::eigen;
 
 /// How a quadratic that may be indefinite is made to have a minimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,7 +79,7 @@ pub fn minimise(upper: &[f64], linear: &[f64], centre: &[f64], repair: Repair) -
     let centre = column(centre);
     let linear = column(linear) - &matrix * &centre;
     (0..columns).for_each(|k| matrix[(k, k)] += ridge);
-    let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| RepairError::Eigenvalues)?;
+    let eigen = eigen(matrix).ok_or(RepairError::Eigenvalues)?;
     // An eigenvalue that is zero in exact arithmetic comes out as rounding error of either sign.
     let floor = floor.max(largest * columns as f64 * f64::EPSILON);
     let projected = eigen.U().transpose() * &linear;

@@ -153,7 +153,7 @@ fn largest_curvature(features: MatRef<'_, f64>, model: ResponseModel) -> f64 {
         Some(gram) => gram * vector,
         None => sum_of_row_blocks(features.nrows(), 1, |block| {
             let rows = features.subrows(block.start, block.len());
-            product(rows.transpose(), &product(rows, vector))
+            product(rows.transpose(), product(rows, vector))
         }),
     };
     let mut vector = Mat::<f64>::ones(features.ncols(), 1);

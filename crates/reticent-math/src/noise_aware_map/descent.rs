@@ -10,6 +10,7 @@ use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
 use super::predictive::predictive;
 use super::scale_of_scores::Slices;
 use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
+use crate::symmetric_factors::cholesky;
 
 /// The mode under each scale of the prior, with the posterior and the marginal likelihood of the release that is treated as linear around it
 /// (Laplace's approximation). Around one point for all scales, large effects would be judged where slopes are still steep, and small scales
@@ -114,8 +115,8 @@ impl<'a> Descent<'a> {
     fn cost(&self, target: &Mixture) -> Result<f64, MapError> {
         let point = Linearised::at(self.statistic, self.model, self.prior, &target.mean());
         let precision = self.prior.precision_of_all(target.tau(), self.model);
-        let covariance = point.covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
-        let prior_factor = precision.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+        let covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
+        let prior_factor = cholesky(&precision).ok_or(MapError::Scale)?;
         let misfit = dot(&point.residual, &covariance.solve(&point.residual)) + 2.0 * log_determinant(covariance.L());
         let of_prior =
             dot(&point.parameters, &(&precision * &point.parameters)) - 2.0 * log_determinant(prior_factor.L());
@@ -125,7 +126,7 @@ impl<'a> Descent<'a> {
     fn point(&mut self, step: usize) -> Result<Linearised, MapError> {
         let point = Linearised::at(self.statistic, self.model, self.prior, &self.parameters);
         if step < UPDATES {
-            self.covariance = point.covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+            self.covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
         }
         Ok(point)
     }

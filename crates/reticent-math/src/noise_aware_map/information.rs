@@ -1,13 +1,14 @@
 //! A release that is treated as linear in the parameters, and the posterior that it gives.
 
+use faer::Mat;
 use faer::linalg::solvers::{Llt, Solve};
-use faer::{Mat, Side};
 
 use super::MapError;
 use super::algebra::{dot, log_determinant};
 use super::linearised::Linearised;
 use super::mixture::{Choice, Component};
 use crate::public_design::symmetric;
+use crate::symmetric_factors::cholesky;
 
 /// A release that is linear in the parameters: `z = r + J theta` has mean `J theta` and covariance `C`.
 pub(super) struct Information {
@@ -32,8 +33,8 @@ impl Information {
 
     /// The posterior under a prior precision; its weight is the marginal likelihood.
     pub(super) fn posterior(&self, precision: &Mat<f64>, choice: Choice) -> Result<Component, MapError> {
-        let factor = symmetric(&(&self.information + precision)).llt(Side::Lower).map_err(|_| MapError::Scale)?;
-        let prior_factor = precision.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+        let factor = cholesky(&symmetric(&(&self.information + precision))).ok_or(MapError::Scale)?;
+        let prior_factor = cholesky(precision).ok_or(MapError::Scale)?;
         let mean = factor.solve(&self.pull);
         let log_weight = choice.log_prior + dot(&self.pull, &mean) / 2.0 - self.constant - log_determinant(factor.L())
             + log_determinant(prior_factor.L());

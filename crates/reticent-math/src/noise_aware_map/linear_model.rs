@@ -1,7 +1,7 @@
 //! Models whose means are linear: one exact fit per prior scale and label variance.
 
+use faer::Mat;
 use faer::linalg::solvers::Solve;
-use faer::{Mat, Side};
 
 use super::algebra::{dot, trace};
 use super::information::Information;
@@ -9,6 +9,7 @@ use super::linearised::Linearised;
 use super::mixture::{Choice, Mixture, TAU_STEPS, tau};
 use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 use crate::public_design::symmetric;
+use crate::symmetric_factors::cholesky;
 
 /// One linear fit per prior scale and label variance: each is exact.
 pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Estimate, MapError> {
@@ -60,7 +61,7 @@ impl<'a> LinearModel<'a> {
         let outputs = self.square.nrows();
         let covariance = &self.square * faer::Scale(variance / self.statistic.labels_per_row)
             + Mat::<f64>::identity(outputs, outputs) * faer::Scale(self.statistic.noise.powi(2));
-        let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+        let covariance = cholesky(&covariance).ok_or(MapError::Scale)?;
         let information = Information::new(&self.point, &covariance);
         for step in 0..TAU_STEPS {
             let choice = Choice::of_scale(step, variance, self.prior);

@@ -9,7 +9,7 @@
 //! Directions in which scores are known keep their weights, and the others are drawn in. A posterior that is narrow across the scores and wide along
 //! their scale, of classes that can be told apart, keeps large scores: only its small ones are never far from a half.
 
-use faer::{Mat, Side};
+use faer::Mat;
 
 use super::algebra::{NormalPart, repeat, stack};
 use super::prior::weights_of;
@@ -19,6 +19,7 @@ use crate::lbfgs::{self, Stop};
 use crate::product::product;
 use crate::public_design::evenly_spaced;
 use crate::soft_label_regression::log_total;
+use crate::symmetric_factors::{cholesky, eigen};
 
 /// Rows that are predicted; of a longer table, evenly spaced ones.
 const ROWS_MAX: usize = 10_000;
@@ -51,7 +52,7 @@ pub(super) fn nearest_weights(
 
     // Parameters are `m + L^-T u`, `P_0 = L L^T`: columns of one variance.
     let precision = repeat(&prior.precision(TIE_SCALE), model.contrasts());
-    let factor = precision.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+    let factor = cholesky(&precision).ok_or(MapError::Scale)?;
     let basis = model.basis();
     let parameters_at = |place: &[f64]| {
         let mut away = Mat::from_fn(place.len(), 1, |index, _| place[index]);
@@ -117,7 +118,7 @@ fn root(covariance: &Mat<f64>) -> Result<Mat<f64>, MapError> {
     let correlations = Mat::from_fn(covariance.nrows(), covariance.ncols(), |row, column| {
         covariance[(row, column)] * inverse(row) * inverse(column)
     });
-    let eigen = correlations.self_adjoint_eigen(Side::Lower).map_err(|_| MapError::Scale)?;
+    let eigen = eigen(&correlations).ok_or(MapError::Scale)?;
     let values = eigen.S().column_vector();
     Ok(Mat::from_fn(covariance.nrows(), covariance.ncols(), |row, column| {
         deviations[row] * eigen.U()[(row, column)] * values[column].max(0.0).sqrt()

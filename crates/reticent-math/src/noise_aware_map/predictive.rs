@@ -14,8 +14,8 @@
 //! with effects and `V` as they are likeliest. The prior of rates is Jeffreys', `Dirichlet(1/2)`, of which this is one class: under a uniform one
 //! a class that noise hides would be predicted as often as noise allows, and tables have rare classes.
 
+use faer::Mat;
 use faer::linalg::solvers::Solve;
-use faer::{Mat, Side};
 
 use super::algebra::{NormalPart, dot, second_moments};
 use super::linearised::BLOCK;
@@ -25,6 +25,7 @@ use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
 use crate::product::product;
 use crate::sigmoid;
+use crate::symmetric_factors::cholesky;
 use crate::vector_registers::empty_upper_halves;
 
 /// Variance of the log-odds of a mean rate, and of what effects add to a row's, below which modes and means are the same for all that matters.
@@ -110,7 +111,7 @@ fn likely_rate(scores: &Mat<f64>, output: usize, statistic: &Statistic<'_>) -> R
         });
         covariance += product(block.transpose(), scaled);
     }
-    let covariance = covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+    let covariance = cholesky(&covariance).ok_or(MapError::Scale)?;
 
     let points = (2.0 * REACH / STEP) as usize + 1;
     let (mut rates, mut logs) = (Vec::with_capacity(points), Vec::with_capacity(points));

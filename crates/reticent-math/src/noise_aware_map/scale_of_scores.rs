@@ -13,14 +13,15 @@
 
 use std::borrow::Cow;
 
+use faer::Mat;
 use faer::linalg::solvers::Solve;
-use faer::{Mat, Side};
 
 use super::algebra::{NormalPart, dot, second_moments, stack};
 use super::information::Information;
 use super::linearised::Linearised;
 use super::mixture::{Choice, Component, Mixture};
 use super::{MapError, Prior, ResponseModel, Statistic};
+use crate::symmetric_factors::cholesky;
 
 /// What the posterior is where scores have one scale.
 struct Slice {
@@ -112,7 +113,7 @@ impl Line<'_> {
     /// The slice through some parameters, linearised there.
     fn slice(&self, parameters: &Mat<f64>) -> Result<Slice, MapError> {
         let point = Linearised::at(self.statistic, self.model, self.prior, parameters);
-        let covariance = point.covariance.llt(Side::Lower).map_err(|_| MapError::Scale)?;
+        let covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
         let information = Information::new(&point, &covariance);
         let scale = dot(&self.functional, parameters);
         let mut parts = Vec::with_capacity(self.choices.len());
