@@ -130,7 +130,8 @@ pub fn fit(
             }
         } else {
             share /= 2.0;
-            if share < SHARE_LEAST {
+            // The first equation is taken whole: there is nothing to step back to.
+            if share < SHARE_LEAST || current.is_none() {
                 break;
             }
         }
