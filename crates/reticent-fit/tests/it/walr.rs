@@ -373,6 +373,34 @@ fn a_table_without_usable_labels_costs_nothing_and_holds_the_ledger_to_its_class
     }
 }
 
+/// More rows with a usable label than can be held with all their columns: their number, too, is told of one choice of classes only.
+#[test]
+fn too_many_features_cost_nothing_and_hold_the_ledger_to_its_classes() {
+    let words: String = (0..8).map(|word| format!("w{word} = {{ hash_buckets = 60000 }}\n")).collect();
+    let of_classes = |classes: &str| {
+        Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = {classes}\n[features]\n{words}"
+        ))
+        .expect("legal")
+    };
+    let schema = of_classes("[0, 1]");
+    let mut ledger = MemoryLedger::promising(schema.relation(), None);
+    let mut refused = |schema: &Schema| {
+        let mut table = CodedTable::empty(schema);
+        (0..600).for_each(|row| table.push(&[Cell::Category(1); 8], Label::Class(row % 2)));
+        let prepared = as_stated().prepare(schema, &claim(schema.relation(), 1.0)).expect("affordable");
+        let engine = MemoryEngine::new(table);
+        let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("opens");
+        let error = prepared.fit(&mut session, "table", schema, &mut |_| {}).expect_err("2^28 numbers and more");
+        drop(session);
+        (error, ledger.charged.iter().map(|request| request.releases.len()).collect::<Vec<_>>())
+    };
+    assert!(matches!(refused(&schema), (FitError::TooManyFeatures(_), entries) if entries == [0]));
+    let (error, entries) = refused(&of_classes("[0, 5]"));
+    assert!(matches!(error, FitError::Session(SessionError::Ledger(LedgerError::Refused(_)))), "{error}");
+    assert_eq!(entries, [0]);
+}
+
 /// Not by the rows: those with a usable label would tell, unpaid, which labels they have.
 #[test]
 fn a_learning_rate_that_suits_no_features_is_refused_when_planned() {
