@@ -177,7 +177,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let columns = d as f64;
     let noise = release.noise;
     let matrix = symmetric(release.upper, d);
-    let eigen = eigen(&matrix).ok_or(GramError::Eigenvalues)?;
+    let eigen = eigen(matrix.as_ref()).ok_or(GramError::Eigenvalues)?;
     let trace = known_trace((0..d).map(|k| matrix[(k, k)]).sum(), (2.0 * columns).sqrt() * noise.matrix);
     let mut spectrum = shrunken_spectrum(&values(&eigen), noise.matrix, trace);
     let rows = release.rows.unwrap_or(trace).max(1.0);

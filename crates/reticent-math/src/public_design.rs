@@ -12,10 +12,11 @@
 //! `B Psi B^T`. The equation is iterated from clipped whitened rows. Every iterate is valid: it is a function of public
 //! features, and the integers made of it are checked.
 
-use crate::symmetric_factors::{cholesky, eigen};
 use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef};
 use thiserror::Error;
+
+use crate::symmetric_factors::{cholesky, eigen};
 
 /// Largest norm of an integer row: `d_i = q_i / 2^20`.
 pub const INTEGER_NORM: i32 = 1 << 20;
@@ -208,7 +209,7 @@ impl Equation {
 
     /// The map that solves it, and the eigenvectors that its outputs are in the basis of.
     fn map(&self) -> Result<(RowMap, Mat<f64>), DesignError> {
-        let eigen = eigen(&self.stiffness).ok_or(DesignError::Scale)?;
+        let eigen = eigen(self.stiffness.as_ref()).ok_or(DesignError::Scale)?;
         let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
         let floor = values.iter().fold(0.0, |largest: f64, &value| largest.max(value)) * 1e-12;
         let map = RowMap {
@@ -320,7 +321,7 @@ fn multiplier(row: &[f64], stiffness: &[f64]) -> f64 {
 
 /// The start: whitened rows, clipped at their root mean square norm.
 fn whitening(gram: &Mat<f64>, rows: usize) -> Result<RowMap, DesignError> {
-    let eigen = eigen(gram).ok_or(DesignError::Scale)?;
+    let eigen = eigen(gram.as_ref()).ok_or(DesignError::Scale)?;
     let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
     let largest = values.iter().fold(0.0, |largest: f64, &value| largest.max(value));
     let kept: Vec<usize> = (0..values.len()).filter(|&index| values[index] > largest * 1e-10).collect();
@@ -377,6 +378,7 @@ mod tests {
     use super::optimal_covariance::{optimal_covariance, prior_aware_metric};
     use super::*;
     use crate::noise_aware_map::{Prior, ResponseModel};
+    use faer::Side;
     use proptest::prelude::*;
 
     /// Correlated columns in [0, 1] after an intercept.
@@ -391,10 +393,10 @@ mod tests {
         let jacobian = rows.transpose() * features * faer::Scale(0.25);
         let covariance = rows.transpose() * rows * faer::Scale(0.25)
             + Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise * noise);
-        let weighted = cholesky(&covariance).expect("positive").solve(&jacobian);
+        let weighted = covariance.llt(Side::Lower).expect("positive").solve(&jacobian);
         let precision = symmetric(&(jacobian.transpose() * &weighted + prior));
         let fisher = features.transpose() * features * faer::Scale(0.25);
-        let solved = cholesky(&precision).expect("positive").solve(&fisher);
+        let solved = precision.llt(Side::Lower).expect("positive").solve(&fisher);
         (0..solved.nrows()).map(|index| solved[(index, index)]).sum::<f64>() / (2.0 * features.nrows() as f64)
     }
 

@@ -79,7 +79,7 @@ pub fn minimise(upper: &[f64], linear: &[f64], centre: &[f64], repair: Repair) -
     let centre = column(centre);
     let linear = column(linear) - &matrix * &centre;
     (0..columns).for_each(|k| matrix[(k, k)] += ridge);
-    let eigen = eigen(matrix).ok_or(RepairError::Eigenvalues)?;
+    let eigen = eigen(matrix.as_ref()).ok_or(RepairError::Eigenvalues)?;
     // An eigenvalue that is zero in exact arithmetic comes out as rounding error of either sign.
     let floor = floor.max(largest * columns as f64 * f64::EPSILON);
     let projected = eigen.U().transpose() * &linear;

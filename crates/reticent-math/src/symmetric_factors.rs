@@ -2,8 +2,7 @@
 //! go together almost exactly, as a timestamp within wide bounds and the intercept, or of hundreds of categories that are equally rare.
 
 use faer::linalg::solvers::{Llt, SelfAdjointEigen};
-use faer::mat::AsMatRef;
-use faer::{Mat, Side};
+use faer::{Mat, MatRef, Side};
 
 /// Shares of a matrix that are nothing beside its rounding, the least first.
 const NEXT_TO_NOTHING: std::ops::RangeInclusive<i32> = -14..=-8;
@@ -15,9 +14,9 @@ const NEXT_TO_NOTHING: std::ops::RangeInclusive<i32> = -14..=-8;
 pub(crate) fn cholesky(matrix: &Mat<f64>) -> Option<Llt<f64>> {
     let exact = matrix.llt(Side::Lower).ok();
     exact.or_else(|| {
-        NEXT_TO_NOTHING
-            .into_iter()
-            .find_map(|power| with_diagonal(matrix, |_, value| value * (1.0 + 10f64.powi(power))).llt(Side::Lower).ok())
+        NEXT_TO_NOTHING.into_iter().find_map(|power| {
+            with_diagonal(matrix.as_ref(), |_, value| value * (1.0 + 10f64.powi(power))).llt(Side::Lower).ok()
+        })
     })
 }
 
@@ -25,8 +24,7 @@ pub(crate) fn cholesky(matrix: &Mat<f64>) -> Option<Llt<f64>> {
 /// differs from the given one by next to nothing, by as much as is needed, and in each place by another amount.
 ///
 /// `None` when that does not end either.
-pub(crate) fn eigen(matrix: impl AsMatRef<T = f64, Rows = usize, Cols = usize>) -> Option<SelfAdjointEigen<f64>> {
-    let matrix = matrix.as_mat_ref();
+pub(crate) fn eigen(matrix: MatRef<'_, f64>) -> Option<SelfAdjointEigen<f64>> {
     let exact = matrix.self_adjoint_eigen(Side::Lower).ok();
     exact.or_else(|| {
         let largest =
@@ -35,13 +33,13 @@ pub(crate) fn eigen(matrix: impl AsMatRef<T = f64, Rows = usize, Cols = usize>) 
             // Multiples of the golden ratio modulo 1 lie apart from each other.
             let apart = |place: usize| (place as f64 * 0.618_033_988_749_895).fract();
             let shifted = |place, value| value + largest * 10f64.powi(power) * apart(place);
-            with_diagonal(&matrix.to_owned(), shifted).self_adjoint_eigen(Side::Lower).ok()
+            with_diagonal(matrix, shifted).self_adjoint_eigen(Side::Lower).ok()
         })
     })
 }
 
-fn with_diagonal(matrix: &Mat<f64>, of: impl Fn(usize, f64) -> f64) -> Mat<f64> {
-    let mut changed = matrix.clone();
+fn with_diagonal(matrix: MatRef<'_, f64>, of: impl Fn(usize, f64) -> f64) -> Mat<f64> {
+    let mut changed = matrix.to_owned();
     for place in 0..matrix.nrows() {
         changed[(place, place)] = of(place, matrix[(place, place)]);
     }
@@ -88,7 +86,7 @@ mod tests {
                 _ if row == column => counts[row - 1],
                 _ => 0.0,
             });
-            let eigen = eigen(&gram).expect("finite");
+            let eigen = eigen(gram.as_ref()).expect("finite");
             let again = eigen.U() * eigen.S() * eigen.U().transpose();
             assert!((again - &gram).norm_max() < 1e-8 * 3000.0, "{table}");
         }

@@ -1,7 +1,8 @@
 //! Directions along which public rows vary equally.
 
-use crate::symmetric_factors::eigen;
 use faer::{Mat, MatRef};
+
+use crate::symmetric_factors::eigen;
 
 /// Directions whose share of the largest eigenvalue is below this are left out: nothing in the rows varies along them.
 const RANK_TOLERANCE: f64 = 1e-9;
@@ -15,7 +16,7 @@ pub fn whitened(features: MatRef<'_, f64>) -> Option<Mat<f64>> {
     if !gram.norm_l2().is_finite() {
         return None;
     }
-    let eigen = eigen(gram)?;
+    let eigen = eigen(gram.as_ref())?;
     let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
     let floor = values.iter().copied().fold(0.0, f64::max) * RANK_TOLERANCE;
     let kept: Vec<usize> = (0..values.len()).filter(|place| values[*place] > floor).collect();

@@ -49,14 +49,19 @@ fn a_usual_budget_explains_nearly_all_of_the_target_and_a_small_one_most_of_it()
     }
 }
 
+/// Columns `x0`, `x1`, .. within `[-1, 1]`, and a target in these bounds.
+fn schema_of_columns(columns: usize, bounds: &str) -> Schema {
+    let features: String = (0..columns).map(|place| format!("x{place} = {{ bounds = [-1, 1] }}\n")).collect();
+    Schema::from_text(&format!(
+        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = {bounds}\n[features]\n{features}"
+    ))
+    .expect("legal")
+}
+
 /// Forty columns of uniform numbers, 2000 rows; a target of all of them, by slopes of either sign.
 fn many_columns() -> (Schema, MemoryEngine, impl Fn(&Model) -> f64) {
     const COLUMNS: usize = 40;
-    let features: String = (0..COLUMNS).map(|place| format!("x{place} = {{ bounds = [-1, 1] }}\n")).collect();
-    let schema = Schema::from_text(&format!(
-        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [-12, 12]\n[features]\n{features}"
-    ))
-    .expect("legal");
+    let schema = schema_of_columns(COLUMNS, "[-12, 12]");
     let mut sequence = FixedSequence::new(7);
     let mut table = CodedTable::empty(&schema);
     let slope = |place: usize| if place.is_multiple_of(3) { -0.7 } else { 0.5 };
@@ -114,11 +119,7 @@ fn columns_that_say_nothing_leave_the_mean() {
 #[test]
 fn a_target_that_is_mostly_zero_is_met_at_its_mean() {
     const COLUMNS: usize = 9;
-    let features: String = (0..COLUMNS).map(|place| format!("x{place} = {{ bounds = [-1, 1] }}\n")).collect();
-    let schema = Schema::from_text(&format!(
-        "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [0, 8]\n[features]\n{features}"
-    ))
-    .expect("legal");
+    let schema = schema_of_columns(COLUMNS, "[0, 8]");
     let mut sequence = FixedSequence::new(11);
     let mut table = CodedTable::empty(&schema);
     for _ in 0..3000 {

@@ -118,7 +118,7 @@ fn root(covariance: &Mat<f64>) -> Result<Mat<f64>, MapError> {
     let correlations = Mat::from_fn(covariance.nrows(), covariance.ncols(), |row, column| {
         covariance[(row, column)] * inverse(row) * inverse(column)
     });
-    let eigen = eigen(&correlations).ok_or(MapError::Scale)?;
+    let eigen = eigen(correlations.as_ref()).ok_or(MapError::Scale)?;
     let values = eigen.S().column_vector();
     Ok(Mat::from_fn(covariance.nrows(), covariance.ncols(), |row, column| {
         deviations[row] * eigen.U()[(row, column)] * values[column].max(0.0).sqrt()
