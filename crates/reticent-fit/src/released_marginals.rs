@@ -36,8 +36,8 @@ pub(crate) struct ScaledColumns {
     pub(crate) scale: Vec<f64>,
     /// Root of the mean square of a row's norm: `A`.
     pub(crate) row_norm: f64,
-    /// What the noise of a centre is in its scaled column: root of the mean square.
-    pub(crate) centre_noise: f64,
+    /// What the error of its centre is in every scaled column: a standard deviation, 0 for the intercept.
+    centre_error: Vec<f64>,
     /// The categories of every feature that has some.
     pub(crate) categories: Vec<CategoryShares>,
     variance: Vec<f64>,
@@ -181,10 +181,11 @@ impl ReleasedMarginals {
         let mut floor = 0.0;
         loop {
             let mut scaled = self.scaled_above(coding, signal, floor);
-            let lengths = scaled.scale[1..].iter().zip(&self.noise).map(|(scale, noise)| (scale * noise).powi(2));
-            scaled.centre_noise = (lengths.clone().sum::<f64>() / self.noise.len().max(1) as f64).sqrt();
-            let of_numbers = coding.columns()[1..].iter().zip(lengths).filter(|(column, _)| column.is_number());
-            let lengthened: f64 = of_numbers.map(|(_, length)| length).sum();
+            let errors = scaled.scale[1..].iter().zip(&self.noise).map(|(scale, noise)| scale * noise);
+            scaled.centre_error.extend(errors);
+            let of_columns = coding.columns().iter().zip(&scaled.centre_error);
+            let lengthened: f64 =
+                of_columns.filter(|(column, _)| column.is_number()).map(|(_, error)| error.powi(2)).sum();
             if lengthened <= lengthened_max * scaled.row_norm.powi(2) || floor > 0.25 {
                 let least = features_square_min / (1.0 + (SHARE_SIGNAL / signal).powi(share_power));
                 return scaled.enlarged(least).in_bounds(&self.parts);
@@ -241,7 +242,7 @@ impl ReleasedMarginals {
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
         let listed = coding.listed().map_or(0, |listed| listed.features().len());
         let reach = scale.clone();
-        ScaledColumns { centre, scale, row_norm, centre_noise: 0.0, categories, variance, reach, listed }
+        ScaledColumns { centre, scale, row_norm, centre_error: vec![0.0], categories, variance, reach, listed }
     }
 }
 
@@ -289,7 +290,7 @@ impl ScaledColumns {
         if features_square > 0.0 && times > 1.0 {
             self.scale[1..].iter_mut().for_each(|scale| *scale *= times.sqrt());
             self.reach[1..].iter_mut().for_each(|reach| *reach *= times.sqrt());
-            self.centre_noise *= times.sqrt();
+            self.centre_error[1..].iter_mut().for_each(|error| *error *= times.sqrt());
             self.row_norm = (1.0 + features_square_min).sqrt();
         }
         self
@@ -336,15 +337,27 @@ impl ScaledColumns {
         std::iter::once(of_intercept).chain(self.reach.iter().zip(&deviations).skip(1).map(of_column)).collect()
     }
 
+    /// What the error of a centre is in its scaled column: root of the mean square over those that released it.
+    pub(crate) fn centre_noise(&self) -> f64 {
+        let columns = self.centre_error.len() - 1;
+        (self.centre_error.iter().map(|error| error.powi(2)).sum::<f64>() / columns.max(1) as f64).sqrt()
+    }
+
     /// Standard deviation of the score of a row under these weights, as if columns were uncorrelated.
     pub(crate) fn score_deviation(&self, weights: &[f64]) -> f64 {
-        weights
-            .iter()
-            .zip(self.deviations())
-            .map(|(weight, deviation)| (weight * deviation).powi(2))
-            .sum::<f64>()
-            .sqrt()
+        deviation_of_sum(weights, &self.deviations())
     }
+
+    /// Standard deviation of what errors of the centres add to the scores of all rows under these weights.
+    pub(crate) fn score_centre_error(&self, weights: &[f64]) -> f64 {
+        deviation_of_sum(weights, &self.centre_error)
+    }
+}
+
+/// Of numbers with these deviations that have nothing to do with each other, each times its weight.
+fn deviation_of_sum(weights: &[f64], deviations: &[f64]) -> f64 {
+    let squares = weights.iter().zip(deviations).map(|(weight, deviation)| (weight * deviation).powi(2));
+    squares.sum::<f64>().sqrt()
 }
 
 /// The nearest point with entries of at least 0 that sum to 1 (Duchi, Shalev-Shwartz, Singer, Chandra 2008, Fig. 1).
@@ -415,7 +428,9 @@ mod tests {
             assert!((square(&found) - expected).abs() < 1e-9, "{} instead of {expected}", square(&found));
             assert!((found.row_norm - (1.0 + expected).sqrt()).abs() < 1e-12);
             let times = (expected / square(&plain)).sqrt();
-            assert!((found.centre_noise - times * plain.centre_noise).abs() < 1e-12);
+            assert!((found.centre_noise() - times * plain.centre_noise()).abs() < 1e-12);
+            let squares = [[7.0, 1.0, 0.0], [7.0, 0.0, 1.0]].map(|weights| found.score_centre_error(&weights).powi(2));
+            assert!((squares[0] + squares[1] - 2.0 * found.centre_noise().powi(2)).abs() < 1e-12, "not the intercept");
             for (found, plain) in found.scale[1..].iter().zip(&plain.scale[1..]) {
                 assert!((found - times * plain).abs() < 1e-9 * found);
             }
@@ -431,7 +446,7 @@ mod tests {
             centre: vec![0.0; 5],
             scale: reach.to_vec(),
             row_norm: 2.0f64.sqrt(),
-            centre_noise: 0.0,
+            centre_error: vec![0.0; 5],
             categories: Vec::new(),
             variance: variance.to_vec(),
             reach: reach.to_vec(),

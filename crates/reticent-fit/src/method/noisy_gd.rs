@@ -474,6 +474,7 @@ impl Fit {
             factor,
             kept: 1.0,
             unexplained: 1.0,
+            of_centres: 0.0,
         })
     }
 }

@@ -11,6 +11,7 @@ use reticent_core::record::{Cell, Label};
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_math::fixed_sequence::FixedSequence;
+use reticent_math::sigmoid;
 
 use super::table::{Asked, accuracy, claim, engine, fit, rows, schema, score};
 
@@ -108,6 +109,43 @@ fn bounds_that_are_far_too_wide_cost_little() {
                 assert!(low < 1.5 && high > 8.5, "{times} {seed}: {low} to {high}");
                 assert!(high - low < 7.0 * times, "{times} {seed}: {low} to {high}");
             }
+        }
+    }
+}
+
+/// A number that the classes follow within a quarter of a bin of its bounds, as timestamps from 1970 on would be: nobody knows its mean there, and it
+/// adds nearly the same to all scores. Where the intercept did not go with it, the model was the base rate at any budget.
+#[test]
+fn a_number_within_one_bin_is_learnt_with_the_others() {
+    let text = format!(
+        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\nx0 = {{ bounds = [0, 1000], log = false }}\n\
+         x1 = {{ bounds = [0, 1] }}\n"
+    );
+    let schema = Schema::from_text(&text).expect("legal");
+    // From 100 on: a bin is from 97.66 to 101.56.
+    let places = || (0..20_000).map(|place| [place % 125, place / 125].map(|place| f64::from(place) + 0.5));
+    let rows = || places().map(|[one, other]| [100.0 + one / 125.0, other / 160.0]);
+    let mut sequence = FixedSequence::new(4);
+    let mut table = CodedTable::empty(&schema);
+    for [x0, x1] in rows() {
+        let chance = sigmoid(4.0 * (x0 - 100.5) + 4.0 * (x1 - 0.5));
+        table.push(&[Cell::Number(x0), Cell::Number(x1)], Label::Class(u16::from(sequence.next_share() < chance)));
+    }
+    let engine = MemoryEngine::new(table);
+    for (epsilon, mean_error) in [(0.1, 0.08), (1.0, 0.06)] {
+        for seed in 0..3 {
+            let (_, model) = fit(&schema, &engine, &default(), epsilon, seed);
+            let output = &model.outputs[0];
+            let found = |row: [f64; 2]| -> f64 {
+                let of_columns = output.coefficients.iter().zip(row).map(|(one, x)| {
+                    let [low, high] = one.range.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+                    one.coefficient * x.clamp(low, high)
+                });
+                sigmoid(output.intercept + of_columns.sum::<f64>())
+            };
+            let error = |row: [f64; 2]| (found(row) - sigmoid(4.0 * (row[0] - 100.5) + 4.0 * (row[1] - 0.5))).abs();
+            let mean = rows().map(error).sum::<f64>() / 20_000.0;
+            assert!(mean < mean_error, "epsilon {epsilon}, seed {seed}: {mean}");
         }
     }
 }

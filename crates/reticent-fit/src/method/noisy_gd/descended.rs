@@ -14,7 +14,9 @@ use super::optimism::{degrees_of_freedom, expected_hits, share_of_hits};
 use super::public_rows::PublicRows;
 use super::rare_categories;
 use super::saturation::divisors_of;
-use super::signal_check::{chance_of_signs, expected_gain, kept_of_hits, kept_share, unexplained, unexplained_by_hits};
+use super::signal_check::{
+    chance_of_signs, expected_gain, intercept_of, kept_of_hits, kept_share, unexplained, unexplained_by_hits,
+};
 use crate::prepared_fit::{FitError, Fitted, Releases};
 use crate::released_marginals::ScaledColumns;
 use crate::softmax::softmax;
@@ -22,6 +24,8 @@ use crate::softmax::softmax;
 /// How far intercepts of more than two classes move to what their shares stand for under saturated slopes. The whole way is right
 /// without features; with them early stopping, which makes scores less sure, cancels some of it.
 const LINK_SHARE: f64 = 0.5;
+/// How far a right intercept may be from that of normal scores, in their deviations: scores may be skewed.
+const SKEWNESS: f64 = 0.3;
 
 /// Where a descent has led, and all that the check of its signal needs.
 pub(super) struct Descended {
@@ -42,6 +46,8 @@ pub(super) struct Descended {
     /// a model knows pull their scores little.
     pub(super) kept: f64,
     pub(super) unexplained: f64,
+    /// What the intercept [makes up](Self::made_up_for_centres) for columns, and so goes with what they change.
+    pub(super) of_centres: f64,
 }
 
 impl Descended {
@@ -59,7 +65,9 @@ impl Descended {
     /// Keeps what a table of two classes and signs bears out, for a start at their rates.
     pub(super) fn check_table(mut self, releases: &mut Releases<'_, '_>) -> Result<Self, FitError> {
         let (mut change, rows) = (self.change(), self.rows);
-        let intercept_change = std::mem::replace(&mut change[0], 0.0);
+        let of_centres = self.made_up_for_centres(&change);
+        // Signs are of scores around their mean.
+        let intercept_change = std::mem::replace(&mut change[0], of_centres) - of_centres;
         let released = releases.sum(releases.count() - 2, &self.encoding, PassWeights::quantise(&change))?;
         let (cells, cell_noise) = (released.values(), released.noise_standard_deviation);
         let rate = self.counts.rate(rows);
@@ -77,7 +85,8 @@ impl Descended {
         // What the descent knows of the intercept beyond the counts is kept as far as the counts are noise.
         let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
         let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
-        self.weights[0] = base + kept * (end - base);
+        self.of_centres = self.kept * of_centres;
+        self.weights[0] = base + kept * (end - base) + self.of_centres;
         Ok(self)
     }
 
@@ -118,11 +127,13 @@ impl Descended {
             of_intercept.iter_mut().step_by(columns).for_each(|weight| *weight = 0.0);
         }
         let drawn = PublicRows::of(&self.scaled).scores(&first, &change);
-        let ends = intercepts(&self.weights, columns);
+        let ends: Vec<f64> = self.weights.iter().step_by(columns).map(|weight| weight - self.of_centres).collect();
+        change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = self.of_centres);
         let scaled_by = |factor: f64| -> Vec<f64> {
             let mut weights: Vec<f64> =
                 first.iter().zip(&change).map(|(first, change)| first + factor * change).collect();
-            set_intercepts(&mut weights, &intercepts_of(factor, &ends, &drawn), columns);
+            let moved = intercepts_of(factor, &ends, &drawn);
+            weights.iter_mut().step_by(columns).zip(moved).for_each(|(weight, moved)| *weight += moved);
             weights
         };
         let weight = weight_scale(&drawn);
@@ -170,6 +181,16 @@ impl Descended {
         vec![if self.loss == Loss::Logistic { rate * (1.0 - rate) } else { rate.min(1.0 - rate) }]
     }
 
+    /// What an intercept of two classes makes up, with its part of a change, for columns that are not centred where they were taken to be: a number
+    /// that lies within one bin of its bounds adds nearly the same to all scores. [`share_of_centres`] of what it changes by beyond what it does
+    /// with columns that are centred.
+    fn made_up_for_centres(&self, change: &[f64]) -> f64 {
+        let deviation = self.scaled.score_deviation(change);
+        let expected = intercept_of(self.counts.rate(self.rows), deviation) - self.counts.log_odds(self.rows)[0];
+        let noise = TIME / self.scaled.row_norm;
+        share_of_centres(self.scaled.score_centre_error(change), deviation, noise) * (change[0] - expected)
+    }
+
     fn freedom(&self) -> f64 {
         self.factor * degrees_of_freedom(&self.curvatures(), &self.scaled, self.flow, self.rows)
     }
@@ -199,6 +220,15 @@ fn one_a_class(scores: Vec<f64>) -> Vec<f64> {
 
 fn set_intercepts(weights: &mut [f64], intercepts: &[f64], columns: usize) {
     weights.iter_mut().step_by(columns).zip(intercepts).for_each(|(weight, intercept)| *weight = *intercept);
+}
+
+/// How much of what an intercept changes by is due to centres, from the standard deviation of what their errors add to all scores, that of the scores,
+/// and the intercept's own noise:
+/// ```text
+///   s² / (s² + (3/10 d)² + e²)
+/// ```
+fn share_of_centres(of_centres: f64, deviation: f64, noise: f64) -> f64 {
+    of_centres.powi(2) / (of_centres.powi(2) + (SKEWNESS * deviation).powi(2) + noise.powi(2))
 }
 
 /// How much of a change of its start an intercept keeps: `e^{-h t}` with the curvature `h = curvature / A` of the mean loss at the base
@@ -246,6 +276,7 @@ mod tests {
             factor: 1.0,
             kept: 1.0,
             unexplained: 1.0,
+            of_centres: 0.0,
         };
         let moved = |is_started, time| -> Vec<f64> {
             let links = descended(is_started, time).links(&start);
@@ -258,6 +289,13 @@ mod tests {
         assert_close(&moved(false, 1e9), &halfway);
         assert_close(&moved(true, 1e9), &halfway);
         assert_eq!(descended(false, 0.0).links(&[0.9]), [0.0], "two classes");
+    }
+
+    /// By hand: errors of the centres of 1 beside scores of deviation 2 and a noise of 3/4 are 1/(1 + .36 + .5625) of what the intercept changes by.
+    #[test]
+    fn the_intercept_goes_with_columns_whose_centres_are_not_known() {
+        assert!((share_of_centres(1.0, 2.0, 0.75) - 1.0 / 1.9225).abs() < 1e-15);
+        assert!(share_of_centres(0.0, 0.0, 0.75).abs() < 1e-15 && share_of_centres(1e9, 1.0, 0.75) > 0.999);
     }
 
     fn assert_close(found: &[f64], expected: &[f64]) {

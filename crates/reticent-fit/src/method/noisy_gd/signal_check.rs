@@ -120,7 +120,7 @@ pub(super) fn unexplained_by_hits(excess: f64, rows: f64, expected_hits: f64, ch
 
 /// The intercept with which a right model predicts this mean rate: lower than `logit rate` for a rare class, the more so the more scores
 /// vary. With `logit rate` itself right models of rare classes would be taken to claim too much.
-fn intercept_of(rate: f64, deviation: f64) -> f64 {
+pub(super) fn intercept_of(rate: f64, deviation: f64) -> f64 {
     // Every mean is reached within the log-odds of the rate and as many standard deviations as the integral goes.
     let (middle, reach) = ((rate / (1.0 - rate)).ln(), END * deviation);
     let (mut low, mut high) = (middle - reach, middle + reach);
