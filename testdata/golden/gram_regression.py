@@ -70,7 +70,17 @@ def posterior(
     median = (0.03 if mean is None else 0.003) / features_square
     if target_mean:
         # Uniform targets have a variance of 1/3: precisions 3 and 1/u².
-        target_mean = (target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2), *target_mean[1:])
+        expected = target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2)
+        if mean is not None and abs(mean[0] / unit - target_mean[0]) > 3 * target_mean[1]:
+            # A start whose mean is another is believed for its slopes alone.
+            mean, free_intercept = [unit * expected, *mean[1:]], True
+        if mean is None or free_intercept:
+            target_mean = (expected, *target_mean[1:])
+    if target_variance and mean is not None:
+        # Least upper bound of the variance of y - p, by Cauchy and Schwarz.
+        of_start = np.sqrt(features_square * np.mean((np.array(mean)[1:] / unit) ** 2))
+        times = (np.sqrt(target_variance[0]) + of_start) ** 2 / target_variance[0]
+        target_variance = (times * target_variance[0], times * target_variance[1])
     if mean is None:
         mean = np.eye(d)[0] * unit * (target_mean[0] if target_mean else 0.0)
     mean = np.array(mean)
@@ -164,6 +174,10 @@ if __name__ == "__main__":
         "intercept": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled),
         "target mean": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled, target_mean=(0.2, 0.4, 0.1)),
         "target variance": posterior(gram, cross, square, 9.0, 6.0, 20.0, **scaled, target_variance=(0.02, 0.01)),
+        "wrong start": posterior(
+            gram, cross, square, 9.0, 6.0, 20.0, unit=2.0, features_square=3.0, mean=[-3.0, 0.4, -0.6, 0.2],
+            target_mean=(0.2, 0.1, 0.1), target_variance=(0.02, 0.01),
+        ),
     }
     document = {"upper": upper.tolist(), "cross": cross.tolist(), "square": square, "cases": cases}
     pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")

@@ -15,7 +15,8 @@
 //!   tau_k² = tau² + V_0k⁴ (unit²/3 - tau²)    with an intercept of its own in the first column; tau² without
 //! ```
 //! With a released mean of the target, of variance `u²`, let `m = unit mean/(1 + 3 u²)`, what it says under a prior of variance
-//! 1/3; with a start model, `unit mean`. Without one `w0` is `m` at the intercept. In the end the posterior, mean `w` and
+//! 1/3; with a start model, `unit mean`. Without one `w0` is `m` at the intercept; so it is with a start whose intercept is more than `3 unit u` from
+//! `unit mean`, and it is then one of its own. In the end the posterior, mean `w` and
 //! covariance `C`, is that given one more observation, `m = h'w`, with `h` the means of the columns, 1 for the intercept and nearly zero
 //! for centred ones: see `NoisyGram::centre_means`. Where nothing else is known that is the prior given the released mean, once.
 //! Along each `v_k` the variance is at least what integrating over the noise of `g_k` gives: see `DoubtfulDirection`.
@@ -81,6 +82,14 @@ pub struct SlopePrior {
     pub explained: f64,
     /// Standard deviation of its logarithm.
     pub deviation: f64,
+}
+
+impl TargetVariance {
+    /// The largest that the variance of a difference from predictions of this variance can be: `(v^(1/2) + p^(1/2))²`.
+    fn beside(self, predictions: f64) -> Self {
+        let times = (1.0 + (predictions / self.value).sqrt()).powi(2);
+        Self { value: times * self.value, deviation: times * self.deviation }
+    }
 }
 
 impl TargetMean {
@@ -173,6 +182,11 @@ const OF_LENGTHS: f64 = 0.5;
 /// [`GramError`] when lengths or values are not those of a release.
 pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     check(release)?;
+    let moved = release.moved_start();
+    let release = &match &moved {
+        Some(start) => NoisyGram { prior_mean: Some(start), free_intercept: true, ..*release },
+        None => *release,
+    };
     let d = release.cross.len();
     let columns = d as f64;
     let noise = release.noise;
@@ -218,7 +232,10 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let hyper = release.slopes;
     let median = hyper.explained * around_start / hyper.features_square;
 
-    let limit = release.target_variance.map(|variance| ExplainedLimit::of(variance, rows, hyper.features_square));
+    let of_start = release.start_variance();
+    let limit = release
+        .target_variance
+        .map(|variance| ExplainedLimit::of(variance.beside(of_start), rows, hyper.features_square));
     let mut mixture = Mixture::new(d);
     let (mut squares, mut of_matrix, mut costs) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
     for log_prior in grid(PRIOR_GRID) {
@@ -294,12 +311,30 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
 }
 
 impl NoisyGram<'_> {
-    /// What the released mean says of the intercept, and its standard deviation. Without a start model, of that of a target that may lie
+    /// What the released mean says of the intercept, and its standard deviation. Of an intercept of its own, of that of a target that may lie
     /// anywhere in `[-1, 1]`: the prior is then put around it, and is not to count twice.
     fn intercept(&self) -> Option<TargetMean> {
         let mean = self.target_mean?;
-        let value = if self.prior_mean.is_some() { mean.value } else { mean.expected() };
+        let value = if self.free_intercept { mean.expected() } else { mean.value };
         Some(TargetMean { value: value * self.unit, deviation: mean.deviation * self.unit, ..mean })
+    }
+
+    /// What predictions of a start model vary by, as if all columns varied alike and had nothing to do with each other.
+    fn start_variance(&self) -> f64 {
+        let slopes = self.prior_mean.map_or(&[][..], |start| &start[1..]);
+        let square: f64 = slopes.iter().map(|slope| (slope / self.unit).powi(2)).sum();
+        self.slopes.features_square / slopes.len().max(1) as f64 * square
+    }
+
+    /// A start model whose mean is not the released one, by more than noise makes it seem, with that in place of its intercept.
+    fn moved_start(&self) -> Option<Vec<f64>> {
+        let (start, mean) = (self.prior_mean?, self.target_mean?);
+        let apart = start[0] / self.unit - mean.value;
+        (apart.abs() > SURE * mean.deviation).then(|| {
+            let mut moved = start.to_vec();
+            moved[0] = mean.expected() * self.unit;
+            moved
+        })
     }
 }
 

@@ -121,6 +121,27 @@ fn the_variance_of_the_target_limits_what_slopes_explain() {
     assert_eq!(refused, Err(GramError::Value("the variance of the target")));
 }
 
+/// Predictions of the start are at -3/2 where the released mean is .2, and vary by more than the target does.
+#[test]
+fn a_start_of_another_mean_agrees_with_the_script() {
+    let start = [-3.0, 0.4, -0.6, 0.2];
+    let wrong = NoisyGram {
+        unit: 2.0,
+        slopes: LONG,
+        prior_mean: Some(&start),
+        target_mean: Some(TargetMean { value: 0.2, deviation: 0.1, centre_deviation: 0.1 }),
+        target_variance: Some(TargetVariance { value: 0.02, deviation: 0.01 }),
+        ..release(NOISY)
+    };
+    let found = posterior(&wrong).expect("a release");
+    close(&found.weights, &[0.5387093897568552, -0.1770419349600921, -0.4599885098750618, 0.18507455275363788]);
+    close(
+        &found.covariance[..4],
+        &[0.010823492323185383, 0.0023793922241319735, -0.0016398014956057433, 0.0053305577640728324],
+    );
+    close(&[found.prior_variance, found.residual_variance], &[0.06773616290687412, 0.046998451806048246]);
+}
+
 /// Eight releases of sixty columns whose noise hides the matrix and is a third larger than its standard deviation says: slopes that explain many
 /// times what the target varies by would be as likely. A release whose `y'y` is hidden, too, does not refuse them; the target's variance does.
 #[test]
