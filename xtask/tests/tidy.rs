@@ -322,6 +322,19 @@ fn the_table_of_formulas_points_at_code_that_exists() {
 }
 
 #[test]
+fn every_row_of_formulas_has_a_name_of_its_own() {
+    let formulas = read(&root().join("docs/formulas.md"));
+    let mut names = BTreeSet::new();
+    for line in formulas.lines() {
+        let Some(name) = line.strip_prefix("| ").and_then(|row| row.split(" |").next()) else { continue };
+        if name.starts_with(['F', 'G']) && name[1..].parse::<u32>().is_ok() {
+            assert!(names.insert(name), "docs/formulas.md has two rows {name}");
+        }
+    }
+    assert!(names.len() >= 100, "the table was read: {}", names.len());
+}
+
+#[test]
 fn rows_of_formulas_named_in_code_exist() {
     let formulas = read(&root().join("docs/formulas.md"));
     for path in sources() {
