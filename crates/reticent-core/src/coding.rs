@@ -62,13 +62,20 @@ impl Coding {
         match &declared.kind {
             FeatureKind::Numeric { low, high, log, missing } => {
                 let code = number_code(*missing, *low, high - low);
-                self.slots.push(SlotMap::Linear { feature, low: *low, span: high - low, missing: code });
+                let is_missing_open = missing.to_bits() == FeatureKind::missing_default(*low, *high).to_bits();
+                self.slots.push(SlotMap::Linear {
+                    feature,
+                    low: *low,
+                    span: high - low,
+                    missing: code,
+                    is_missing_open,
+                });
                 self.columns.push(Column::Linear { feature });
                 self.names.push(declared.name.clone());
                 if *log {
                     let (low, high) = (symlog(*low), symlog(*high));
                     let code = number_code(symlog(*missing), low, high - low);
-                    self.slots.push(SlotMap::SymLog { feature, low, span: high - low, missing: code });
+                    self.slots.push(SlotMap::SymLog { feature, low, span: high - low, missing: code, is_missing_open });
                     self.columns.push(Column::SymLog { feature });
                     self.names.push(format!("symlog({})", declared.name));
                 }
@@ -267,6 +274,8 @@ pub enum SlotMap {
         span: f64,
         /// The code of a missing value.
         missing: u16,
+        /// Whether the schema leaves open what a missing value becomes.
+        is_missing_open: bool,
     },
     /// Of the feature's number after [`symlog`].
     SymLog {
@@ -278,6 +287,8 @@ pub enum SlotMap {
         span: f64,
         /// The code of a missing value.
         missing: u16,
+        /// Whether the schema leaves open what a missing value becomes.
+        is_missing_open: bool,
     },
     /// The index of the feature's category.
     Category {

@@ -48,25 +48,68 @@ pub struct Encoding {
     has_ranges: bool,
 }
 
-/// The codes that a number is read within: those beyond are read as the nearest of them.
+/// The codes that a number is read within: those beyond are read as the nearest of them, but for one that may be set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRange {
-    /// The lowest.
-    pub low: u16,
-    /// The highest, not below the lowest.
-    pub high: u16,
+    low: u16,
+    high: u16,
+    /// [`NO_CODE`] where none is set aside.
+    aside: u16,
+    read_as: u16,
 }
+
+/// What no number is coded as.
+const NO_CODE: u16 = u16::MAX;
 
 impl CodeRange {
     /// All codes.
-    pub const BOUNDS: Self = Self { low: 0, high: CODE_MAX };
+    pub const BOUNDS: Self = Self { low: 0, high: CODE_MAX, aside: NO_CODE, read_as: 0 };
+
+    /// From the lowest code to the highest.
+    ///
+    /// # Panics
+    /// When the highest is below the lowest, or above [`CODE_MAX`].
+    #[must_use]
+    pub fn new(low: u16, high: u16) -> Self {
+        assert!(low <= high && high <= CODE_MAX, "a range of codes");
+        Self { low, high, ..Self::BOUNDS }
+    }
+
+    /// The same, with the code of missing values read as another of the range: as what the rows have on average, they say nothing.
+    ///
+    /// # Panics
+    /// When that other is not in the range.
+    #[must_use]
+    pub fn with_missing(self, code: u16, read_as: u16) -> Self {
+        assert!(code <= CODE_MAX && (self.low..=self.high).contains(&read_as), "a code of the range");
+        Self { aside: code, read_as, ..self }
+    }
+
+    /// The lowest code.
+    #[must_use]
+    pub fn low(self) -> u16 {
+        self.low
+    }
+
+    /// The highest code, not below the lowest.
+    #[must_use]
+    pub fn high(self) -> u16 {
+        self.high
+    }
+
+    /// Whether a code is set aside.
+    #[must_use]
+    pub fn sets_aside(self) -> bool {
+        self.aside != NO_CODE
+    }
 
     /// A code as it is read.
     #[must_use]
     #[inline(always)]
     pub fn of(self, code: u16) -> u16 {
         // Not `clamp`, which checks that the lowest is below the highest for every code.
-        code.max(self.low).min(self.high)
+        let within = code.max(self.low).min(self.high);
+        if code == self.aside { self.read_as } else { within }
     }
 }
 
@@ -109,11 +152,10 @@ impl Encoding {
     /// The same with numbers that are read within public parts of their bounds, one a slot; those of categories are not looked at.
     ///
     /// # Panics
-    /// When there is not one range a slot, or one is not within the codes.
+    /// When there is not one range a slot.
     #[must_use]
     pub fn within(self, ranges: Vec<CodeRange>) -> Self {
         assert_eq!(ranges.len(), self.coding.slots(), "one range a slot");
-        assert!(ranges.iter().all(|range| range.low <= range.high && range.high <= CODE_MAX), "ranges of codes");
         Self { ranges, has_ranges: true, ..self }
     }
 

@@ -119,7 +119,30 @@ pub struct Coefficient {
     /// nearest of them. `None` where the method looks for no range, and all within the schema's bounds count as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
+    /// Beside a range: what missing values count as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<MissingNumber>,
 }
+
+/// What a missing number counts as, in units of its column.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MissingNumber {
+    /// What the schema makes of it.
+    pub value: f64,
+    /// What that counts as: the mean of the column, or that value as the range has it.
+    pub counts_as: f64,
+}
+
+impl MissingNumber {
+    /// Whether a value of the column is that of a missing one, but for rounding.
+    fn is(self, value: f64) -> bool {
+        (value - self.value).abs() <= ROUNDING * (self.counts_as - self.value).abs()
+    }
+}
+
+/// Values are those of missing ones up to this share of what the two are apart.
+const ROUNDING: f64 = 1e-9;
 
 /// A category beside the mean coefficient of its feature's categories, each weighted by the share of the rows that the method took it to have.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,8 +157,11 @@ impl Coefficient {
     /// What a value of the column adds to the score.
     #[must_use]
     pub fn of(&self, value: f64) -> f64 {
-        let value = self.range.map_or(value, |[low, high]| value.clamp(low, high));
-        self.coefficient * value
+        let read = match self.missing {
+            Some(missing) if missing.is(value) => missing.counts_as,
+            _ => self.range.map_or(value, |[low, high]| value.clamp(low, high)),
+        };
+        self.coefficient * read
     }
 }
 
@@ -183,7 +209,7 @@ impl Model {
         let task = Task::of(schema);
         let (offset, unit) = target_scale(schema);
         let maps = column_maps(schema, encoding);
-        let ranges = column_ranges(encoding);
+        let readings = column_readings(schema, encoding);
         let classes = class_names(schema);
         let output = |(index, weights): (usize, &[f64])| {
             // Covariance of the output's own weights.
@@ -228,7 +254,8 @@ impl Model {
                         .map(|spread| spread(column, column).max(0.0).sqrt() * maps[column].to_coefficient.abs() * unit)
                         .filter(|error| *error > 0.0),
                     from_average: from_average[column],
-                    range: ranges[column],
+                    range: readings[column].map(|reading| reading.range),
+                    missing: readings[column].map(|reading| reading.missing),
                 })
                 .collect();
             let class = match task {
@@ -295,12 +322,16 @@ impl Model {
         let (mut centre, mut scale) = (vec![0.0; columns], vec![1.0; columns]);
         let mut ranges = vec![CodeRange::BOUNDS; coding.slots()];
         let bound = Encoding::largest_norm(&coding, &centre, &scale);
-        for NumericSlot { slot, column, low, span } in numeric_slots(&coding) {
-            let Some(range) = self.outputs[0].coefficients[column - 1].range else { continue };
-            let codes = range.map(|end| ((end - low) / span * f64::from(CODE_MAX)).round() as u16);
-            let [low, high] = codes.map(|code| code.min(CODE_MAX));
+        for NumericSlot { slot, column, low, span, missing, .. } in numeric_slots(&coding) {
+            let one = &self.outputs[0].coefficients[column - 1];
+            let Some(range) = one.range else { continue };
+            let code = |value: f64| (((value - low) / span * f64::from(CODE_MAX)).round() as u16).min(CODE_MAX);
+            let [low, high] = range.map(code);
             let high = high.max(low);
-            ranges[slot] = CodeRange { low, high };
+            ranges[slot] = CodeRange::new(low, high);
+            if let Some(MissingNumber { counts_as, .. }) = one.missing {
+                ranges[slot] = ranges[slot].with_missing(missing, code(counts_as).clamp(low, high));
+            }
             let width = f64::from(high - low).max(1.0) / f64::from(CODE_MAX);
             (centre[column], scale[column]) = (f64::from(low) / f64::from(CODE_MAX), 1.0 / width);
         }
@@ -419,6 +450,19 @@ impl Model {
             }
             if outputs.iter().any(|output| output.coefficients[place].range != one.range) {
                 return contradiction("classes read a column within different ranges");
+            }
+            let counts_within = |MissingNumber { counts_as, .. }: MissingNumber| {
+                one.range.is_some_and(|[low, high]| (low..=high).contains(&counts_as))
+            };
+            let is_of_schema = |MissingNumber { value, .. }: MissingNumber| {
+                let slot = numeric.iter().find(|slot| slot.column == place + 1);
+                slot.is_some_and(|slot| value.to_bits() == slot.missing_value(&schema).to_bits())
+            };
+            if one.missing.is_some_and(|missing| !counts_within(missing) || !is_of_schema(missing)) {
+                return contradiction("what a missing value counts as is not in its range, or not of its schema");
+            }
+            if outputs.iter().any(|output| output.coefficients[place].missing != one.missing) {
+                return contradiction("classes read missing values of a column as different ones");
             }
         }
         if let Some(certificate) = &certificate {
@@ -573,6 +617,22 @@ struct NumericSlot {
     column: usize,
     low: f64,
     span: f64,
+    /// The code of missing values.
+    missing: u16,
+    map: SlotMap,
+}
+
+impl NumericSlot {
+    /// What the schema makes of a missing value, in the column's own scale.
+    fn missing_value(&self, schema: &Schema) -> f64 {
+        match (&schema.features()[self.map.feature()].kind, self.map) {
+            (FeatureKind::Numeric { missing, .. }, SlotMap::SymLog { .. }) => symlog(*missing),
+            (FeatureKind::Numeric { missing, .. }, _) => *missing,
+            (FeatureKind::Categorical { .. } | FeatureKind::Hashed { .. }, _) => {
+                unreachable!("only numeric features have numeric columns")
+            }
+        }
+    }
 }
 
 /// The numeric slots of a coding, in order.
@@ -581,8 +641,8 @@ fn numeric_slots(coding: &Coding) -> Vec<NumericSlot> {
     let mut column = 1;
     for (slot, map) in coding.slot_maps().enumerate() {
         match map {
-            SlotMap::Linear { low, span, .. } | SlotMap::SymLog { low, span, .. } => {
-                slots.push(NumericSlot { slot, column, low, span });
+            SlotMap::Linear { low, span, missing, .. } | SlotMap::SymLog { low, span, missing, .. } => {
+                slots.push(NumericSlot { slot, column, low, span, missing, map });
                 column += 1;
             }
             SlotMap::Category { categories, .. } => column += categories,
@@ -591,15 +651,28 @@ fn numeric_slots(coding: &Coding) -> Vec<NumericSlot> {
     slots
 }
 
-/// What each numeric column is read within, in its units, where ranges were looked for. Whether one was found decides nothing here: the
-/// form of a model file is public before anything is released.
-fn column_ranges(encoding: &Encoding) -> Vec<Option<[f64; 2]>> {
+/// How a column of numbers is read, in its units.
+#[derive(Clone, Copy)]
+struct ColumnReading {
+    range: [f64; 2],
+    missing: MissingNumber,
+}
+
+/// How each numeric column is read where ranges were looked for. Whether one was found decides nothing here: the form of a model file is
+/// public before anything is released.
+fn column_readings(schema: &Schema, encoding: &Encoding) -> Vec<Option<ColumnReading>> {
     let coding = encoding.coding();
     let mut columns = vec![None; coding.columns().len()];
     let Some(ranges) = encoding.ranges() else { return columns };
-    for NumericSlot { slot, column, low, span } in numeric_slots(coding) {
-        let value = |code: u16| low + f64::from(code) / f64::from(CODE_MAX) * span;
-        columns[column] = Some([value(ranges[slot].low), value(ranges[slot].high)]);
+    for numbers in numeric_slots(coding) {
+        let NumericSlot { slot, column, low, span, missing, .. } = numbers;
+        let value_of = |code: u16| low + f64::from(code) / f64::from(CODE_MAX) * span;
+        let range = [value_of(ranges[slot].low()), value_of(ranges[slot].high())];
+        let value = numbers.missing_value(schema);
+        let is_as_others = ranges[slot].of(missing) == missing.clamp(ranges[slot].low(), ranges[slot].high());
+        let read = if is_as_others { value } else { value_of(ranges[slot].of(missing)) };
+        let missing = MissingNumber { value, counts_as: read.clamp(range[0], range[1]) };
+        columns[column] = Some(ColumnReading { range, missing });
     }
     columns
 }

@@ -1,9 +1,10 @@
 //! How one number is read, as far as what was released of it tells: within which part of its bounds, around what centre, how widely spread.
 
 use reticent_core::coding::CODE_MAX;
+use reticent_core::contribution::number_bin;
 use reticent_core::encoding::CodeRange;
 use reticent_math::flag::{FlagShare, NumberMoments, flag_share};
-use reticent_math::range_search::{BinCounts, FoundRange, RangeRule, find_range};
+use reticent_math::range_search::{BinCounts, FoundRange, RangeRule, find_range, find_range_of_others};
 
 use crate::trust::trust;
 
@@ -29,21 +30,58 @@ pub(crate) struct NumberReading {
     pub(crate) range: CodeRange,
 }
 
+/// Missing values of a number.
+#[derive(Clone, Copy)]
+pub(crate) struct MissingNumbers {
+    /// What they are coded as.
+    pub(crate) code: u16,
+    /// Whether the schema leaves open what they become.
+    pub(crate) is_open: bool,
+    /// Whether they are known to be apart from all others, by another column of the same number.
+    pub(crate) are_apart: bool,
+}
+
 impl NumberReading {
     /// Of a flag, by how often it is set, and of a number that lies in a part of its bounds, as far as bins read by a rule can tell, there.
-    /// `missing`: the bin of missing values. `is_flag_expected`: what decides where neither does.
+    /// `is_flag_expected`: what decides where neither does.
+    ///
+    /// Missing values for which the schema names no number are read as the mean of the others, where no other row is likely to be what
+    /// they are coded as: a flag is at its ends, and other numbers in their range.
     pub(crate) fn by_bins(
         moments: &NumberMoments,
         counts: &BinCounts<'_>,
-        missing: usize,
+        missing: MissingNumbers,
         rule: RangeRule,
         is_flag_expected: bool,
     ) -> Option<Self> {
-        let of_flag = flag_share(moments, counts, missing, is_flag_expected).map(Self::of_flag);
-        of_flag.or_else(|| find_range(counts, missing, rule).map(Self::in_range))
+        let bins = counts.bins.len();
+        let bin = number_bin(missing.code, bins as u32);
+        if let Some(flag) = flag_share(moments, counts, bin, is_flag_expected) {
+            let is_apart = missing.is_open && 0 < bin && bin + 1 < bins;
+            return Some(if is_apart {
+                Self::of_flag(flag.of_others()).reading_as_mean(missing)
+            } else {
+                Self::of_flag(flag)
+            });
+        }
+        if missing.are_apart {
+            let found = find_range_of_others(counts, bin, rule).map(Self::in_range);
+            return found.map(|found| found.reading_as_mean(missing));
+        }
+        let found = Self::in_range(find_range(counts, bin, rule)?);
+        let is_apart = missing.is_open && found.range.of(missing.code) != missing.code;
+        Some(if is_apart { found.reading_as_mean(missing) } else { found })
     }
 
-    fn of_flag(FlagShare { share, noise }: FlagShare) -> Self {
+    /// The same with missing values read as its mean.
+    pub(crate) fn reading_as_mean(self, missing: MissingNumbers) -> Self {
+        let [low, width] = self.part;
+        let mean = ((low + width * self.mean) * f64::from(CODE_MAX)).round() as u16;
+        let mean = mean.clamp(self.range.low(), self.range.high());
+        Self { range: self.range.with_missing(missing.code, mean), ..self }
+    }
+
+    fn of_flag(FlagShare { share, noise, .. }: FlagShare) -> Self {
         // A flag that noise hides may be set that often, and is not scaled up as if it never were.
         let variance = (share * (1.0 - share) + noise).clamp(VARIANCE_MIN, VARIANCE_MAX);
         Self { part: WHOLE, mean: share, variance, noise, range: CodeRange::BOUNDS }
@@ -56,7 +94,7 @@ impl NumberReading {
             mean: found.mean,
             variance: found.variance.clamp(VARIANCE_MIN, VARIANCE_MAX),
             noise: found.mean_noise,
-            range: CodeRange { low, high },
+            range: CodeRange::new(low, high),
         }
     }
 
@@ -89,7 +127,8 @@ mod tests {
             (bins[0], bins[15]) = (1000.0 * (1.0 - share), 1000.0 * share);
             let counts = BinCounts { bins: &bins, noise: 30.0, rows: 1000.0, rows_noise: 0.0 };
             let moments = NumberMoments { mean: share, square: 1.0, noise: 0.02 };
-            NumberReading::by_bins(&moments, &counts, 8, rule, is_flag_expected).expect("a flag or a part")
+            let missing = MissingNumbers { code: CODE_MAX / 2, is_open: false, are_apart: false };
+            NumberReading::by_bins(&moments, &counts, missing, rule, is_flag_expected).expect("a flag or a part")
         };
         let noise = (16.0 / 17.0 / 0.02f64.powi(2) + 0.03f64.powi(-2)).powf(-0.5);
         for (share, is_expected) in [(0.09, false), (0.005, true)] {
@@ -98,6 +137,29 @@ mod tests {
             assert!((found.mean - share).abs() < 1e-12 && (found.noise - noise).abs() < 1e-12, "{found:?}");
             assert!((found.variance - share * (1.0 - share) - noise).abs() < 1e-12, "{found:?}");
         }
-        assert!(read(0.005, false).range.high < CODE_MAX / 2);
+        assert!(read(0.005, false).range.high() < CODE_MAX / 2);
+    }
+
+    /// Of 1,000 flags 200 are missing and 80 of the others are set: 80/800 where the schema leaves open what missing ones are, and half of them more
+    /// where they are to be a half.
+    #[test]
+    fn missing_flags_are_read_as_the_share_of_the_others() {
+        let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+        let mut bins = [0.0; 16];
+        (bins[0], bins[8], bins[15]) = (720.0, 200.0, 80.0);
+        let counts = BinCounts { bins: &bins, noise: 1.0, rows: 1000.0, rows_noise: 0.0 };
+        let code = 17 * (CODE_MAX / 32);
+        let worth = f64::from(code) / f64::from(CODE_MAX);
+        let square = 0.8 + 0.2 * (2.0 * worth - 1.0).powi(2);
+        let moments = NumberMoments { mean: 0.08 + 0.2 * worth, square, noise: 1e-3 };
+        let read = |is_open| {
+            let missing = MissingNumbers { code, is_open, are_apart: false };
+            NumberReading::by_bins(&moments, &counts, missing, rule, true).expect("a flag")
+        };
+        let open = read(true);
+        assert!((open.mean - 0.1).abs() < 1e-3 && open.range.of(0) == 0 && open.range.of(CODE_MAX) == CODE_MAX);
+        assert!((f64::from(open.range.of(code)) / f64::from(CODE_MAX) - 0.1).abs() < 1e-3);
+        let named = read(false);
+        assert!((named.mean - 0.08 - 0.2 * worth).abs() < 1e-3 && named.range == CodeRange::BOUNDS, "{named:?}");
     }
 }

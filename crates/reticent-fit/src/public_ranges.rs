@@ -22,12 +22,14 @@ pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (P
             column += categories;
             CodeRange::BOUNDS
         }
-        SlotMap::Linear { missing, .. } | SlotMap::SymLog { missing, .. } => {
-            let codes = features.values.iter().skip(column).step_by(columns);
-            let range = range(codes.map(|value| (value * f64::from(CODE_MAX)).round() as u16).collect(), missing);
-            let [low, high] = [range.low, range.high].map(|code| f64::from(code) / f64::from(CODE_MAX));
-            for value in features.values.iter_mut().skip(column).step_by(columns) {
-                *value = value.clamp(low, high);
+        SlotMap::Linear { missing, is_missing_open, .. } | SlotMap::SymLog { missing, is_missing_open, .. } => {
+            let code = |value: &f64| (value * f64::from(CODE_MAX)).round() as u16;
+            let codes: Vec<u16> = features.values.iter().skip(column).step_by(columns).map(code).collect();
+            let range = range(&codes, missing, is_missing_open);
+            for (value, code) in features.values.iter_mut().skip(column).step_by(columns).zip(codes) {
+                if range.of(code) != code {
+                    *value = f64::from(range.of(code)) / f64::from(CODE_MAX);
+                }
             }
             column += 1;
             range
@@ -37,12 +39,20 @@ pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (P
     (features, ranges)
 }
 
-/// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others.
-fn range(codes: Vec<u16>, missing: u16) -> CodeRange {
+/// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others. Where they
+/// are not, and the schema leaves open what they become, they are read as the mean of the others.
+fn range(codes: &[u16], missing: u16, is_missing_open: bool) -> CodeRange {
     let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing).collect();
     let is_any_missing = others.len() < codes.len();
-    let of_others = shortest_range(others);
-    if is_any_missing && of_others.of(missing) == missing { shortest_range(codes) } else { of_others }
+    let of_others = shortest_range(others.clone());
+    if is_any_missing && of_others.of(missing) == missing {
+        return shortest_range(codes.to_vec());
+    }
+    if !is_any_missing || !is_missing_open {
+        return of_others;
+    }
+    let mean = others.iter().map(|code| f64::from(of_others.of(*code))).sum::<f64>() / others.len().max(1) as f64;
+    of_others.with_missing(missing, (mean.round() as u16).clamp(of_others.low(), of_others.high()))
 }
 
 /// All of the bounds where the range is one code: a number that is rarely another tells by those rows alone.
@@ -57,7 +67,7 @@ fn shortest_range(mut codes: Vec<u16>) -> CodeRange {
         return CodeRange::BOUNDS;
     }
     let margin = (MARGIN * f64::from(high - low)).ceil() as u16;
-    CodeRange { low: low.saturating_sub(margin), high: high.saturating_add(margin).min(CODE_MAX) }
+    CodeRange::new(low.saturating_sub(margin), high.saturating_add(margin).min(CODE_MAX))
 }
 
 #[cfg(test)]
@@ -70,26 +80,31 @@ mod tests {
     fn a_range_holds_nearly_all_rows_and_a_margin() {
         // A thousand codes from 1000 on, and ten far away: the margin is a tenth of 999 steps.
         let crowd = || 1000..2000;
-        assert_eq!(shortest_range(crowd().chain([60_000; 10]).collect()), CodeRange { low: 900, high: 2099 });
+        assert_eq!(shortest_range(crowd().chain([60_000; 10]).collect()), CodeRange::new(900, 2099));
         assert_eq!(
             shortest_range(crowd().chain([60_000; 11]).collect()),
-            CodeRange { low: 0, high: CODE_MAX },
+            CodeRange::new(0, CODE_MAX),
             "eleven are held"
         );
-        assert_eq!(shortest_range((0..=CODE_MAX).collect()), CodeRange { low: 0, high: CODE_MAX }, "an even number");
+        assert_eq!(shortest_range((0..=CODE_MAX).collect()), CodeRange::new(0, CODE_MAX), "an even number");
     }
 
     #[test]
     fn missing_values_far_from_all_others_do_not_widen_a_range() {
         let crowd = || 1000..2000;
-        let with_missing =
-            |count, missing| range(crowd().chain(std::iter::repeat_n(missing, count)).collect(), missing);
+        let with_missing = |count, missing| {
+            range(&crowd().chain(std::iter::repeat_n(missing, count)).collect::<Vec<u16>>(), missing, false)
+        };
         for count in [20, 100, 2000] {
             assert_eq!(with_missing(count, 16_384), shortest_range(crowd().collect()));
         }
+        // What they become is open: the mean of the others.
+        let codes: Vec<u16> = crowd().chain(std::iter::repeat_n(16_384, 20)).collect();
+        let open = range(&codes, 16_384, true);
+        assert_eq!((open.of(16_384), open.of(16_383), open.of(1500)), (1500, open.high(), 1500));
         // Near the others they are one of them.
-        assert!(with_missing(100, 2050).low > 900);
-        assert_eq!(range(vec![7; 10], 7), CodeRange::BOUNDS);
+        assert!(with_missing(100, 2050).low() > 900);
+        assert_eq!(range(&[7; 10], 7, true), CodeRange::BOUNDS);
     }
 
     #[test]
@@ -110,7 +125,7 @@ mod tests {
         values.extend(row(1.0));
         let (read, ranges) = within_ranges(PublicFeatures { columns, values: values.clone() }, &coding);
         assert_eq!(ranges[0], CodeRange::BOUNDS);
-        let high = f64::from(ranges[1].high) / f64::from(CODE_MAX);
+        let high = f64::from(ranges[1].high()) / f64::from(CODE_MAX);
         assert!(high > 0.108 && high < 0.110, "{high}");
         assert!((read.values[200 * columns + columns - 1] - high).abs() < 1e-12);
         assert_eq!(read.values[..200 * columns], values[..200 * columns]);

@@ -5,13 +5,12 @@
 
 use reticent_core::coding::{Coding, SlotKind, SlotMap};
 use reticent_core::compact_row::WIDE_BLOCK_CATEGORIES;
-use reticent_core::contribution::number_bin;
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_math::flag::NumberMoments;
 use reticent_math::range_search::{BinCounts, RangeRule};
 
 use crate::number_bins::BinnedNumbers;
-use crate::number_reading::{NumberReading, VARIANCE_MIN, WHOLE};
+use crate::number_reading::{MissingNumbers, NumberReading, VARIANCE_MIN, WHOLE};
 use crate::trust::trust;
 
 /// Mean and variance of every column but the intercept, as far as the releases tell them.
@@ -114,16 +113,22 @@ impl ReleasedMarginals {
         let mut sums = sums.iter().map(|sum| sum / rows);
         let mut next = || sums.next().expect("one sum a category, two a number");
         let numeric = coding.slot_kinds().filter(|slot| matches!(slot, SlotKind::Numeric)).count();
+        // The feature whose missing values the slot before was told to set aside: its logarithm follows it.
+        let mut apart = None;
         let caution = (CAUTIOUS_COLUMNS / numeric.max(1) as f64).min(1.0);
         for (slot, map) in coding.slot_kinds().zip(coding.slot_maps()) {
             match slot {
                 SlotKind::Numeric => {
                     let moments = NumberMoments { mean: next() + 0.5, square: next() + 0.5, noise };
+                    let missing = missing_numbers(map, apart == Some(map.feature()));
                     let by_bins = numbers.next().and_then(|(counts, rule)| {
-                        let missing = missing_bin(map, counts.bins.len());
                         NumberReading::by_bins(&moments, &counts, missing, rule, is_between_0_and_1(map))
                     });
-                    let read = by_bins.unwrap_or_else(|| NumberReading::by_moments(&moments, caution));
+                    let read = by_bins.unwrap_or_else(|| {
+                        let read = NumberReading::by_moments(&moments, caution);
+                        if missing.are_apart { read.reading_as_mean(missing) } else { read }
+                    });
+                    apart = read.range.sets_aside().then_some(map.feature());
                     parts.push(read.part);
                     mean.push(read.mean);
                     variance.push(read.variance);
@@ -251,10 +256,12 @@ fn is_between_0_and_1(slot: SlotMap) -> bool {
     matches!(slot, SlotMap::Linear { low: 0.0, span: 1.0, .. })
 }
 
-/// The bin, of so many, of a missing number.
-fn missing_bin(slot: SlotMap, bins: usize) -> usize {
+/// How missing numbers are coded.
+fn missing_numbers(slot: SlotMap, are_apart: bool) -> MissingNumbers {
     match slot {
-        SlotMap::Linear { missing, .. } | SlotMap::SymLog { missing, .. } => number_bin(missing, bins as u32),
+        SlotMap::Linear { missing, is_missing_open, .. } | SlotMap::SymLog { missing, is_missing_open, .. } => {
+            MissingNumbers { code: missing, is_open: is_missing_open, are_apart }
+        }
         SlotMap::Category { .. } => unreachable!("numbers have bins"),
     }
 }
@@ -377,6 +384,9 @@ fn onto_simplex(point: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use reticent_core::coding::CODE_MAX;
+    use reticent_core::contribution::number_bin;
+    use reticent_core::record::Cell;
     use reticent_core::schema::Schema;
 
     use super::*;
@@ -400,18 +410,48 @@ mod tests {
         }
     }
 
-    /// Two numbers that hardly vary beside their noise: all scales grow alike until both have their share of a row's squared norm, and none
-    /// shrinks.
     #[test]
-    fn missing_values_are_in_the_bin_of_what_the_schema_makes_of_them() {
+    fn missing_values_have_the_code_of_what_the_schema_makes_of_them() {
         let text = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
                     [features]\na = { bounds = [0, 100], missing = 30 }\nb = { bounds = [0, 1000], log = true }\n";
         let coding = Coding::of(&Schema::from_text(text).expect("legal"));
-        let found: Vec<usize> = coding.slot_maps().map(|slot| missing_bin(slot, 64)).collect();
+        let found = coding.slot_maps().map(|slot| missing_numbers(slot, false));
+        let found: Vec<(usize, bool)> = found.map(|missing| (number_bin(missing.code, 64), missing.is_open)).collect();
         // ln 501 / ln 1001 of the bounds is .8998.
-        assert_eq!(found, [19, 32, 57]);
+        assert_eq!(found, [(19, false), (32, true), (57, true)]);
     }
 
+    /// Bins of a number from 0 to 1000 without noise: 800 rows of the usual table are from 10 to 50, and 200 are missing. Their number, 500, is apart from the
+    /// others'; its logarithm, nine tenths of the way, follows it, though others might be as far.
+    #[test]
+    fn missing_values_are_read_as_the_mean_by_number_and_logarithm() {
+        let text = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+                    [features]\na = { bounds = [0, 1000], log = true }\n";
+        let coding = Coding::of(&Schema::from_text(text).expect("legal"));
+        let (mut counts, mut sums) = (vec![0.0; 2 * 256], [0.0; 4]);
+        for row in 0..1000 {
+            let value = if row < 800 { 10.0 + f64::from(row) / 20.0 } else { 500.0 };
+            let mut codes = [0; 2];
+            coding.encode_cells(&[Cell::Number(value)], &mut codes);
+            for (slot, code) in codes.into_iter().enumerate() {
+                counts[256 * slot + number_bin(code, 256)] += 1.0;
+                let share = f64::from(code) / f64::from(CODE_MAX);
+                sums[2 * slot] += share - 0.5;
+                sums[2 * slot + 1] += (2.0 * share - 1.0).powi(2) - 0.5;
+            }
+        }
+        let binned = BinnedNumbers { counts, bins: 256, noise: 1e-3 };
+        let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+        let read = ReleasedMarginals::of(&coding, &sums, 1000.0, 1e-6, Some((&binned, rule)));
+        let ranges = read.ranges.as_ref().expect("bins were asked for");
+        for ((slot, range), mean) in coding.slot_maps().zip(ranges).zip([30.0 / 1000.0, 0.49]) {
+            let found = f64::from(range.of(missing_numbers(slot, false).code)) / f64::from(CODE_MAX);
+            assert!(range.sets_aside() && (found - mean).abs() < 0.01, "{found} instead of {mean}");
+        }
+    }
+
+    /// Two numbers that hardly vary beside their noise: all scales grow alike until both have their share of a row's squared norm, and none
+    /// shrinks.
     #[test]
     fn columns_have_their_share_of_a_row() {
         let schema = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n\

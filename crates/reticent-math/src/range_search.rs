@@ -54,6 +54,15 @@ impl BinCounts<'_> {
         (excess > deviations * noise && excess > mean && there > 0.0).then_some(there)
     }
 
+    /// What is found where a bin is left out that stands out of those beside it; nothing where it does not.
+    fn without<T>(&self, bin: usize, find: impl Fn(BinCounts<'_>) -> Option<T>) -> Option<T> {
+        let there = self.spike(bin, LEFT_OUT)?;
+        let mut bins = self.bins.to_vec();
+        bins[bin] = 0.0;
+        let (rows, rows_noise) = (self.rows - there, self.rows_noise.hypot(self.noise));
+        if rows > 0.0 { find(BinCounts { bins: &bins, noise: self.noise, rows, rows_noise }) } else { None }
+    }
+
     /// Share of the rows that noise may hide in so many bins: two standard deviations.
     fn doubt(&self, length: usize) -> f64 {
         2.0 * (length as f64 * self.noise.powi(2) + self.rows_noise.powi(2)).sqrt() / self.rows
@@ -218,13 +227,7 @@ pub struct FoundRange {
 /// first, and if that bin is beyond the part that they are in, theirs is the range, without a margin on that side: missing values are read as that end of the part.
 #[must_use]
 pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Option<FoundRange> {
-    let of_others = counts.spike(missing, LEFT_OUT).and_then(|there| {
-        let mut bins = counts.bins.to_vec();
-        bins[missing] = 0.0;
-        let (rows, rows_noise) = (counts.rows - there, counts.rows_noise.hypot(counts.noise));
-        let others = BinCounts { bins: &bins, noise: counts.noise, rows, rows_noise };
-        if rows > 0.0 { range_of(&others, rule) } else { None }
-    });
+    let of_others = counts.without(missing, |others| range_of(&others, rule));
     let [from, to] = [missing, missing + 1].map(|edge| edge as f64 / counts.bins.len() as f64);
     // In a bin next to theirs there may be others as well.
     let beside = of_others.and_then(|found| {
@@ -238,6 +241,12 @@ pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Op
         }
     });
     beside.or_else(|| range_of(counts, rule))
+}
+
+/// The same of the others alone, where another measure of the feature has told that its missing values are apart from them.
+#[must_use]
+pub fn find_range_of_others(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Option<FoundRange> {
+    counts.without(missing, |others| range_of(&others, rule)).or_else(|| range_of(counts, rule))
 }
 
 fn range_of(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {

@@ -68,8 +68,19 @@ fn told(schema: &str, table: &[u8], lines: &[&str], mask: fn(&str) -> String) ->
 /// A document without what is released or drawn: coefficients, names of ledgers, seals, times. The rest stays, numbers too:
 /// prices, scales, declared counts.
 fn structure(mut document: Value) -> Value {
-    const DRAWN: [&str; 10] =
-        ["coefficient", "intercept", "range", "standard_error", "difference", "id", "seal", "time", "made", "set_at"];
+    const DRAWN: [&str; 11] = [
+        "coefficient",
+        "intercept",
+        "range",
+        "counts_as",
+        "standard_error",
+        "difference",
+        "id",
+        "seal",
+        "time",
+        "made",
+        "set_at",
+    ];
     match &mut document {
         Value::Object(fields) => {
             fields.remove("remark");

@@ -131,8 +131,13 @@ proptest! {
         let schema = generate::schema(3, 2, PRIVACY);
         let plain = Encoding::new(Coding::of(&schema), centre, scale, norm);
         let ranges: Vec<CodeRange> =
-            ends.into_iter().map(|(one, other)| CodeRange { low: one.min(other), high: one.max(other) }).collect();
-        let within = plain.clone().within(ranges.clone());
+            ends.into_iter().map(|(one, other)| CodeRange::new(one.min(other), one.max(other))).collect();
+        // What the first row has is set aside.
+        let aside = codes(plain.coding(), &schema, &rows[0]);
+        let with_missing = |(range, aside): (&CodeRange, &u16)| {
+            range.with_missing((*aside).min(CODE_MAX), u16::midpoint(range.low(), range.high()))
+        };
+        let within = plain.clone().within(ranges.iter().zip(&aside).map(with_missing).collect());
         let on_lattice = |encoding: &Encoding, codes: &[u16]| {
             let mut features = [0i16; 12];
             let step = encoding.encode_codes(codes, &mut [0.0; 12], &mut features);
@@ -142,8 +147,12 @@ proptest! {
             let codes = codes(plain.coding(), &schema, row);
             // Three numbers, then categories, which no range changes.
             let mut read = codes.clone();
-            for (code, range) in read[..3].iter_mut().zip(&ranges) {
-                *code = (*code).max(range.low).min(range.high);
+            for ((code, range), aside) in read[..3].iter_mut().zip(&ranges).zip(&aside) {
+                *code = if code == aside {
+                    u16::midpoint(range.low(), range.high())
+                } else {
+                    (*code).max(range.low()).min(range.high())
+                };
             }
             prop_assert_eq!(on_lattice(&within, &codes), on_lattice(&plain, &read));
         }
@@ -158,6 +167,7 @@ proptest! {
         norm in prop_oneof![Just(NormRule::OwnNorm), (0.01f64..20.0).prop_map(NormRule::Clip)],
         is_coarse: bool,
         (low, high) in (0..=20_000u16, 20_000..=CODE_MAX),
+        is_missing: bool,
     ) {
         let listed = |count: u16| (0..count).map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
         let text = format!(
@@ -174,7 +184,8 @@ proptest! {
             centre[87..].fill(0.0);
         }
         // The range of a category is not looked at.
-        let ranges = vec![CodeRange { low, high }; 4];
+        let range = CodeRange::new(low, high);
+        let ranges = vec![if is_missing { range.with_missing(codes.0, 20_000) } else { range }; 4];
         let encoding = Encoding::new(coding, centre, scale, norm).coarse(is_coarse).within(ranges);
         let columns = encoding.coding().columns().len();
         let codes = [codes.0, codes.1, codes.2, codes.3];
@@ -196,7 +207,8 @@ proptest! {
 
         // The length that a row is divided by counts every coordinate, with a place of its own or not.
         let mut values = vec![0.0; columns];
-        (values[0], values[1]) = (1.0, f64::from(codes[0].clamp(low, high)) / f64::from(CODE_MAX));
+        let read = if is_missing { 20_000 } else { codes[0].clamp(low, high) };
+        (values[0], values[1]) = (1.0, f64::from(read) / f64::from(CODE_MAX));
         [2, 83, 87].iter().zip(&codes[1..]).for_each(|(first, code)| values[first + usize::from(*code)] = 1.0);
         let shapes = encoding.scale().iter().zip(encoding.centre());
         let square: f64 = values.iter().zip(shapes).map(|(value, (scale, centre))| (scale * (value - centre)).powi(2)).sum();

@@ -118,7 +118,12 @@ proptest! {
             }
         }
         let scale: Vec<f64> = scale.into_iter().cycle().take(centres.len()).collect();
-        let ranges = vec![CodeRange { low, high }; coding.slots()];
+        // The first row's codes are set aside, where they are those of numbers.
+        let aside = |code: &u16| CodeRange::new(low, high).with_missing((*code).min(CODE_MAX), 16_000);
+        let ranges = match table.codes.get(..coding.slots()) {
+            Some(first) => first.iter().map(aside).collect(),
+            None => vec![CodeRange::new(low, high); coding.slots()],
+        };
         let encoding = Encoding::new(coding, centres, scale, norm).coarse(is_coarse).within(ranges);
         let (layout, rows) = (encoding.layout(), table.labels.len());
         for instructions in Instructions::available() {

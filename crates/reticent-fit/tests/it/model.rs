@@ -61,7 +61,7 @@ proptest! {
     ) {
         let schema = generate::schema(3, 1, PRIVACY);
         let ranges: Vec<CodeRange> =
-            ends.into_iter().map(|(one, other)| CodeRange { low: one.min(other), high: one.max(other) }).collect();
+            ends.into_iter().map(|(one, other)| CodeRange::new(one.min(other), one.max(other))).collect();
         let encoding = Encoding::plain(Coding::of(&schema), NormRule::OwnNorm).within(ranges.clone());
         let fitted = Fitted { encoding: Arc::new(encoding), weights: weights.clone(), covariance: None };
         let model = Model::from_weights(&schema, &fitted, None);
@@ -69,7 +69,7 @@ proptest! {
             + weights[4 + category as usize]
             + (0..3)
                 .map(|place| {
-                    let [low, high] = [ranges[place].low, ranges[place].high].map(|code| f64::from(code) / f64::from(CODE_MAX));
+                    let [low, high] = [ranges[place].low(), ranges[place].high()].map(|code| f64::from(code) / f64::from(CODE_MAX));
                     weights[1 + place] * values[place].max(low).min(high)
                 })
                 .sum::<f64>();
@@ -81,7 +81,9 @@ proptest! {
 
         let own = model.encoding();
         let read: Vec<CodeRange> = own.ranges().expect("as fitted").to_vec();
-        prop_assert_eq!(&read[..3], &ranges[..3]);
+        for (read, range) in read[..3].iter().zip(&ranges) {
+            prop_assert_eq!((read.low(), read.high()), (range.low(), range.high()));
+        }
         let mut codes = [0; 4];
         own.coding().encode_cells(&cells, &mut codes);
         let mut features = [0i16; 8];
@@ -220,6 +222,41 @@ fn a_model_of_three_classes_has_three_scores() {
     assert!((probabilities[1] - 0.5f64.exp() / total).abs() < 1e-12);
     assert_eq!(model.weights(&encoding), weights);
     assert_eq!(Model::from_json(&model.to_json()).expect("its own text"), model);
+}
+
+/// Of a number from 0 to 10 that is read from 2 to 4, and whose missing values, 5 by the schema, count as 3; of its logarithm likewise.
+#[test]
+fn a_missing_value_counts_as_the_model_says() {
+    let text = format!(
+        "[privacy]\n{PRIVACY}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\nx = {{ bounds = [0, 10], log = true }}\n"
+    );
+    let schema = Schema::from_text(&text).expect("legal");
+    let coding = Coding::of(&schema);
+    let code = |share: f64| (share * f64::from(CODE_MAX)).round() as u16;
+    let logarithm = |value: f64| (1.0 + value).ln() / 11f64.ln();
+    let mut missing = [0; 2];
+    coding.encode_cells(&[Cell::Number(5.0)], &mut missing);
+    let ranges = vec![
+        CodeRange::new(code(0.2), code(0.4)).with_missing(missing[0], code(0.3)),
+        CodeRange::new(code(logarithm(2.0)), code(logarithm(4.0))).with_missing(missing[1], code(logarithm(3.0))),
+    ];
+    let encoding = Arc::new(Encoding::plain(coding.clone(), NormRule::OwnNorm).within(ranges.clone()));
+    let model =
+        Model::from_weights(&schema, &Fitted { encoding, weights: vec![0.0, 1.0, 2.0], covariance: None }, None);
+    assert_eq!(model.encoding().ranges(), Some(&ranges[..]), "the lattice reads as the file does");
+    let model = Model::from_json(&model.to_json()).expect("its own text");
+    for (value, read) in [(5.0, 3.0), (5.01, 4.0), (1.0, 2.0), (3.5, 3.5)] {
+        let mut raw = [0.0; 3];
+        coding.raw_columns(&[Cell::Number(value)], &mut raw);
+        let found = model.score(0, &raw[..]);
+        assert!((found - read / 10.0 - 2.0 * logarithm(read)).abs() < 1e-3, "{value}: {found}");
+    }
+    for (key, value) in [("counts_as", 7.0), ("value", 4.0)] {
+        let mut changed: serde_json::Value = serde_json::from_str(&model.to_json()).expect("JSON");
+        changed["outputs"][0]["coefficients"][0]["missing"][key] = serde_json::json!(value);
+        let error = Model::from_json(&changed.to_string()).expect_err("beyond the range, or not the schema's");
+        assert!(matches!(error, ModelError::Inconsistent(_)), "{error}");
+    }
 }
 
 #[test]

@@ -113,6 +113,35 @@ fn bounds_that_are_far_too_wide_cost_little() {
     }
 }
 
+/// A fifth of the values of a number in bounds five times too wide are missing: they say nothing, and do not stand for the middle of the bounds, which is
+/// many deviations away.
+#[test]
+fn missing_values_count_as_the_mean_where_bounds_are_wide() {
+    let text = format!(
+        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\nx0 = {{ bounds = [0, 500], log = false }}\n\
+         x1 = {{ bounds = [0, 1] }}\n"
+    );
+    let schema = Schema::from_text(&text).expect("legal");
+    let mut sequence = FixedSequence::new(6);
+    let mut table = CodedTable::empty(&schema);
+    let middle = 250.0;
+    for place in 0..20_000 {
+        let (x0, x1) = (50.0 + 25.0 * sequence.next_uniform(), sequence.next_share());
+        let chance = sigmoid(0.12 * (x0 - 50.0) + 4.0 * (x1 - 0.5));
+        let cell = Cell::Number(if place % 5 == 0 { middle } else { x0 });
+        table.push(&[cell, Cell::Number(x1)], Label::Class(u16::from(sequence.next_share() < chance)));
+    }
+    let engine = MemoryEngine::new(table);
+    for seed in 0..3 {
+        let (_, model) = fit(&schema, &engine, &default(), 1.0, seed);
+        let scores = [middle, 50.0, 250.1].map(|x0| model.score(0, &[1.0, x0, 0.5][..]));
+        assert!((scores[0] - scores[1]).abs() < 0.2, "seed {seed}: as the mean, {scores:?}");
+        assert!(scores[2] > scores[1] + 1.5, "seed {seed}: another value is read as the border, {scores:?}");
+        let slope = coefficient(&model, "x0");
+        assert!((slope - 0.12).abs() < 0.02, "seed {seed}: {slope}");
+    }
+}
+
 /// A number that the classes follow within a quarter of a bin of its bounds, as timestamps from 1970 on would be: nobody knows its mean there, and it
 /// adds nearly the same to all scores. Where the intercept did not go with it, the model was the base rate at any budget.
 #[test]

@@ -123,7 +123,7 @@ fn golden_marginals_in_ranges() {
     assert_close(&[scaled.row_norm], &[golden.number("binned_row_norm")]);
     let encoding = marginals.encoding(&coding, &scaled);
     let ranges: Vec<[u16; 2]> =
-        encoding.ranges().expect("looked for").iter().map(|range| [range.low, range.high]).collect();
+        encoding.ranges().expect("looked for").iter().map(|range| [range.low(), range.high()]).collect();
     let expected: [[u16; 2]; 2] = golden.of("ranges");
     assert_eq!(
         ranges,
