@@ -1,6 +1,6 @@
 //! How one number is read, as far as what was released of it tells: within which part of its bounds, around what centre, how widely spread.
 
-use reticent_core::coding::CODE_MAX;
+use reticent_core::coding::{CODE_MAX, SlotMap};
 use reticent_core::contribution::number_bin;
 use reticent_core::encoding::CodeRange;
 use reticent_math::flag::{FlagShare, NumberMoments, flag_share};
@@ -39,6 +39,18 @@ pub(crate) struct MissingNumbers {
     pub(crate) is_open: bool,
     /// Whether they are known to be apart from all others, by another column of the same number.
     pub(crate) are_apart: bool,
+}
+
+impl MissingNumbers {
+    /// Those of a slot of numbers.
+    pub(crate) fn of(slot: SlotMap, are_apart: bool) -> Self {
+        match slot {
+            SlotMap::Linear { missing, is_missing_open, .. } | SlotMap::SymLog { missing, is_missing_open, .. } => {
+                Self { code: missing, is_open: is_missing_open, are_apart }
+            }
+            SlotMap::Category { .. } => unreachable!("no number"),
+        }
+    }
 }
 
 impl NumberReading {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reticent_core::coding::{Coding, Column};
-use reticent_core::encoding::{Encoding, NormRule};
+use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_math::feature_table::FeatureTable;
 use reticent_math::lbfgs::LbfgsError;
@@ -52,19 +52,20 @@ pub enum PublicFitError {
 }
 
 /// Fits rows to full precision: logistic regression for two classes, multinomial logistic regression for more, least squares for a
-/// number. No certificate.
+/// number. No certificate. Missing numbers that the schema leaves open are read as the mean of the others where they are apart.
 ///
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
-pub fn fit(schema: &Schema, rows: LabelledRows) -> Result<Model, PublicFitError> {
+pub fn fit(schema: &Schema, mut rows: LabelledRows) -> Result<Model, PublicFitError> {
     let coding = Coding::of(schema);
+    let missing = rows.read_missing_as_mean(&coding);
     // Under wide bounds numbers vary little, their weights are large, and the smallest ridge would hold them back.
     let place_and_width = |(column, range): (&Column, (f64, f64))| match column {
         Column::Linear { .. } | Column::SymLog { .. } => range,
         Column::Intercept | Column::Category { .. } => (0.0, 1.0),
     };
     let shape = shape(coding.columns().iter().zip(rows.rows.ranges()).map(place_and_width));
-    fit_encoded(schema, rows, shape, RIDGE)
+    fit_encoded(schema, rows, shape, RIDGE, missing)
 }
 
 /// The same as a start for a private fit: every column centred and scaled by its public mean and standard deviation, with
@@ -74,11 +75,12 @@ pub fn fit(schema: &Schema, rows: LabelledRows) -> Result<Model, PublicFitError>
 ///
 /// # Errors
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
-pub fn fit_start(schema: &Schema, rows: LabelledRows) -> Result<Model, PublicFitError> {
+pub fn fit_start(schema: &Schema, mut rows: LabelledRows) -> Result<Model, PublicFitError> {
+    let missing = rows.read_missing_as_mean(&Coding::of(schema));
     let ridge = START_RIDGE.max(rows.rows.columns() as f64 / START_SCORE_VARIANCE);
     let mut moments = rows.rows.moments();
     moments[0] = (0.0, 1.0);
-    fit_under_prior(schema, rows, shape(moments.into_iter()), ridge, START_INTERCEPT)
+    fit_under_prior(schema, rows, shape(moments.into_iter()), ridge, START_INTERCEPT, missing)
 }
 
 /// The classifier of a party, however few and alike its rows are. Columns are scaled as in `encoding`, by public rows: what hardly varies in
@@ -92,7 +94,8 @@ pub fn fit_start(schema: &Schema, rows: LabelledRows) -> Result<Model, PublicFit
 pub(crate) fn fit_of_party(schema: &Schema, encoding: &Encoding, rows: LabelledRows) -> Result<Model, PublicFitError> {
     let widths = encoding.scale().iter().map(|scale| 1.0 / scale);
     let shape = shape(encoding.centre().iter().copied().zip(widths));
-    fit_under_prior(schema, rows, shape, START_RIDGE, PARTY_INTERCEPT)
+    // How its numbers are read would be the party's own, and votes are of models that read alike.
+    fit_under_prior(schema, rows, shape, START_RIDGE, PARTY_INTERCEPT, Vec::new())
 }
 
 /// What is subtracted from every column, and what it is multiplied by then.
@@ -118,13 +121,21 @@ fn fit_under_prior(
     mut shape: Shape,
     ridge: f64,
     intercept_deviation: f64,
+    missing: Vec<CodeRange>,
 ) -> Result<Model, PublicFitError> {
     // The ridge draws the weight of a longer column less.
     shape.scale[0] = intercept_deviation * ridge.sqrt();
-    fit_encoded(schema, rows, shape, ridge)
+    fit_encoded(schema, rows, shape, ridge, missing)
 }
 
-fn fit_encoded(schema: &Schema, rows: LabelledRows, shape: Shape, ridge: f64) -> Result<Model, PublicFitError> {
+/// The rows are read by `missing` already, one range a slot: the model says so where it sets anything aside.
+fn fit_encoded(
+    schema: &Schema,
+    rows: LabelledRows,
+    shape: Shape,
+    ridge: f64,
+    missing: Vec<CodeRange>,
+) -> Result<Model, PublicFitError> {
     let (rows, labels) = rows.into_parts();
     if labels.is_empty() {
         return Err(PublicFitError::NoRows);
@@ -147,7 +158,9 @@ fn fit_encoded(schema: &Schema, rows: LabelledRows, shape: Shape, ridge: f64) ->
     for (weights, solved) in weights.chunks_exact_mut(columns.len()).zip(solved.chunks_exact(columns.len())) {
         columns.iter().zip(solved).for_each(|(column, weight)| weights[*column] = *weight);
     }
-    let encoding = Arc::new(Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm));
+    let encoding = Encoding::new(Coding::of(schema), centre, scale, NormRule::OwnNorm);
+    let is_any_aside = missing.iter().any(|range| range.sets_aside());
+    let encoding = Arc::new(if is_any_aside { encoding.within(missing) } else { encoding });
     Ok(Model::from_weights(schema, &Fitted { encoding, weights, covariance: None }, None))
 }
 
@@ -183,6 +196,29 @@ mod tests {
         let (narrow, wide) = (coefficients("[0, 3]"), coefficients("[-3000, 3000]"));
         for (narrow, wide) in narrow.iter().zip(&wide) {
             assert!((narrow - wide).abs() < 1e-3 * (1.0 + narrow.abs()), "{narrow} {wide}");
+        }
+    }
+
+    /// A third of the values are missing, and the middle of the bounds is far from all others: the slope is that of the others, and a row without the number
+    /// is predicted as one with its mean.
+    #[test]
+    fn missing_numbers_are_read_as_the_mean() {
+        let schema = Schema::from_text(
+            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nbounds = [0, 100]\n\
+             [features]\na = { bounds = [0, 1000], log = false }\nb = { categories = [1, 2] }\n",
+        )
+        .expect("legal");
+        let row = |row: usize| {
+            let value = 20.0 + (row % 31) as f64;
+            ([1.0, if row.is_multiple_of(3) { 500.0 } else { value }, 0.0, 1.0, 0.0], 10.0 + value)
+        };
+        let rows =
+            || LabelledRows::of(&schema, (0..930).map(row).map(|(row, label)| (row.to_vec(), label))).expect("few");
+        for (model, slack) in [(fit(&schema, rows()), 0.01), (fit_start(&schema, rows()), 0.2)] {
+            let model = model.expect("a minimum");
+            let score = |value: f64| model.score(0, &[1.0, value, 0.0, 1.0, 0.0][..]);
+            assert!((score(500.0) - 45.0).abs() < slack && (score(45.0) - 55.0).abs() < slack, "{model:?}");
+            assert!((score(499.0) - 509.0).abs() < 50.0 * slack, "another number is taken as it comes");
         }
     }
 

@@ -8,24 +8,41 @@ use reticent_core::coding::{CODE_MAX, Coding, SlotMap};
 use reticent_core::encoding::CodeRange;
 use reticent_core::public_features::PublicFeatures;
 
+use crate::number_reading::MissingNumbers;
+
 /// One row in so many may lie beyond the range that is looked for,
 const SPARED: usize = 100;
 /// and the range is as much longer at both ends, in shares of itself.
 const MARGIN: f64 = 0.1;
 
 /// Features with numbers in their ranges, and those ranges, one a slot of the coding.
-pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
+pub(crate) fn within_ranges(features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
+    read_within(features, coding, range)
+}
+
+/// The same with no number cut off: missing values alone are read as others, where they are apart.
+pub(crate) fn with_missing_as_mean(features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
+    read_within(features, coding, bounds_with_missing)
+}
+
+fn read_within(
+    mut features: PublicFeatures,
+    coding: &Coding,
+    range: impl Fn(&[u16], MissingNumbers) -> CodeRange,
+) -> (PublicFeatures, Vec<CodeRange>) {
     let columns = features.columns;
-    let mut column = 1;
+    // The feature whose missing values the slot before sets aside: its logarithm follows it.
+    let (mut column, mut apart) = (1, None);
     let ranges = coding.slot_maps().map(|slot| match slot {
         SlotMap::Category { categories, .. } => {
             column += categories;
             CodeRange::BOUNDS
         }
-        SlotMap::Linear { missing, is_missing_open, .. } | SlotMap::SymLog { missing, is_missing_open, .. } => {
+        SlotMap::Linear { feature, .. } | SlotMap::SymLog { feature, .. } => {
             let code = |value: &f64| (value * f64::from(CODE_MAX)).round() as u16;
             let codes: Vec<u16> = features.values.iter().skip(column).step_by(columns).map(code).collect();
-            let range = range(&codes, missing, is_missing_open);
+            let range = range(&codes, MissingNumbers::of(slot, apart == Some(feature)));
+            apart = range.sets_aside().then_some(feature);
             for (value, code) in features.values.iter_mut().skip(column).step_by(columns).zip(codes) {
                 if range.of(code) != code {
                     *value = f64::from(range.of(code)) / f64::from(CODE_MAX);
@@ -41,18 +58,32 @@ pub(crate) fn within_ranges(mut features: PublicFeatures, coding: &Coding) -> (P
 
 /// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others. Where they
 /// are not, and the schema leaves open what they become, they are read as the mean of the others.
-fn range(codes: &[u16], missing: u16, is_missing_open: bool) -> CodeRange {
-    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing).collect();
+fn range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
+    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();
     let is_any_missing = others.len() < codes.len();
     let of_others = shortest_range(others.clone());
-    if is_any_missing && of_others.of(missing) == missing {
+    if is_any_missing && !missing.are_apart && of_others.of(missing.code) == missing.code {
         return shortest_range(codes.to_vec());
     }
-    if !is_any_missing || !is_missing_open {
+    if !is_any_missing || !missing.is_open {
         return of_others;
     }
-    let mean = others.iter().map(|code| f64::from(of_others.of(*code))).sum::<f64>() / others.len().max(1) as f64;
-    of_others.with_missing(missing, (mean.round() as u16).clamp(of_others.low(), of_others.high()))
+    of_others.with_missing(missing.code, mean_code(&others, of_others))
+}
+
+/// All of the bounds, with missing values as [`range`] has them, but for what it cuts off.
+pub(crate) fn bounds_with_missing(codes: &[u16], missing: MissingNumbers) -> CodeRange {
+    if !range(codes, missing).sets_aside() {
+        return CodeRange::BOUNDS;
+    }
+    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();
+    CodeRange::BOUNDS.with_missing(missing.code, mean_code(&others, CodeRange::BOUNDS))
+}
+
+/// The mean of codes as they are read in a range.
+fn mean_code(codes: &[u16], range: CodeRange) -> u16 {
+    let mean = codes.iter().map(|code| f64::from(range.of(*code))).sum::<f64>() / codes.len().max(1) as f64;
+    (mean.round() as u16).clamp(range.low(), range.high())
 }
 
 /// All of the bounds where the range is one code: a number that is rarely another tells by those rows alone.
@@ -91,20 +122,28 @@ mod tests {
 
     #[test]
     fn missing_values_far_from_all_others_do_not_widen_a_range() {
+        let of = |code, is_open| MissingNumbers { code, is_open, are_apart: false };
         let crowd = || 1000..2000;
         let with_missing = |count, missing| {
-            range(&crowd().chain(std::iter::repeat_n(missing, count)).collect::<Vec<u16>>(), missing, false)
+            range(&crowd().chain(std::iter::repeat_n(missing, count)).collect::<Vec<u16>>(), of(missing, false))
         };
         for count in [20, 100, 2000] {
             assert_eq!(with_missing(count, 16_384), shortest_range(crowd().collect()));
         }
         // What they become is open: the mean of the others.
         let codes: Vec<u16> = crowd().chain(std::iter::repeat_n(16_384, 20)).collect();
-        let open = range(&codes, 16_384, true);
+        let open = range(&codes, of(16_384, true));
         assert_eq!((open.of(16_384), open.of(16_383), open.of(1500)), (1500, open.high(), 1500));
+        let whole = bounds_with_missing(&codes, of(16_384, true));
+        assert_eq!([whole.of(16_384), whole.of(16_383), whole.of(0)], [1500, 16_383, 0], "nothing is cut off");
+        assert_eq!(bounds_with_missing(&codes, of(16_384, false)), CodeRange::BOUNDS);
+        // Known to be apart they are, wherever they are.
+        let near: Vec<u16> = crowd().chain(std::iter::repeat_n(1900, 100)).collect();
+        let read = |are_apart| range(&near, MissingNumbers { are_apart, ..of(1900, true) }).of(1900);
+        assert_eq!((read(false), read(true)), (1900, 1499));
         // Near the others they are one of them.
         assert!(with_missing(100, 2050).low() > 900);
-        assert_eq!(range(&[7; 10], 7, true), CodeRange::BOUNDS);
+        assert_eq!(range(&[7; 10], of(7, true)), CodeRange::BOUNDS);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl ReleasedMarginals {
             match slot {
                 SlotKind::Numeric => {
                     let moments = NumberMoments { mean: next() + 0.5, square: next() + 0.5, noise };
-                    let missing = missing_numbers(map, apart == Some(map.feature()));
+                    let missing = MissingNumbers::of(map, apart == Some(map.feature()));
                     let by_bins = numbers.next().and_then(|(counts, rule)| {
                         NumberReading::by_bins(&moments, &counts, missing, rule, is_between_0_and_1(map))
                     });
@@ -254,16 +254,6 @@ impl ReleasedMarginals {
 /// Bounds that nearly every number which has them has because it is a flag.
 fn is_between_0_and_1(slot: SlotMap) -> bool {
     matches!(slot, SlotMap::Linear { low: 0.0, span: 1.0, .. })
-}
-
-/// How missing numbers are coded.
-fn missing_numbers(slot: SlotMap, are_apart: bool) -> MissingNumbers {
-    match slot {
-        SlotMap::Linear { missing, is_missing_open, .. } | SlotMap::SymLog { missing, is_missing_open, .. } => {
-            MissingNumbers { code: missing, is_open: is_missing_open, are_apart }
-        }
-        SlotMap::Category { .. } => unreachable!("numbers have bins"),
-    }
 }
 
 /// How many numbers there are, and what they vary by.
@@ -415,7 +405,7 @@ mod tests {
         let text = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
                     [features]\na = { bounds = [0, 100], missing = 30 }\nb = { bounds = [0, 1000], log = true }\n";
         let coding = Coding::of(&Schema::from_text(text).expect("legal"));
-        let found = coding.slot_maps().map(|slot| missing_numbers(slot, false));
+        let found = coding.slot_maps().map(|slot| MissingNumbers::of(slot, false));
         let found: Vec<(usize, bool)> = found.map(|missing| (number_bin(missing.code, 64), missing.is_open)).collect();
         // ln 501 / ln 1001 of the bounds is .8998.
         assert_eq!(found, [(19, false), (32, true), (57, true)]);
@@ -445,7 +435,7 @@ mod tests {
         let read = ReleasedMarginals::of(&coding, &sums, 1000.0, 1e-6, Some((&binned, rule)));
         let ranges = read.ranges.as_ref().expect("bins were asked for");
         for ((slot, range), mean) in coding.slot_maps().zip(ranges).zip([30.0 / 1000.0, 0.49]) {
-            let found = f64::from(range.of(missing_numbers(slot, false).code)) / f64::from(CODE_MAX);
+            let found = f64::from(range.of(MissingNumbers::of(slot, false).code)) / f64::from(CODE_MAX);
             assert!(range.sets_aside() && (found - mean).abs() < 0.01, "{found} instead of {mean}");
         }
     }

@@ -34,7 +34,7 @@ use super::{FitRequest, Method, start_weights};
 use crate::options::{MethodOption, Options};
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{Covariance, FitError, Fitted, PreparedFit, Releases};
-use crate::public_ranges::within_ranges;
+use crate::public_ranges::{with_missing_as_mean, within_ranges};
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "walr";
@@ -344,7 +344,8 @@ pub fn estimate(
 }
 
 /// The features as they are fitted, and the encoding that says so: of classes the default reads numbers
-/// [where they are found](crate::public_ranges), of a number and by the published solvers they are taken as they come.
+/// [where they are found](crate::public_ranges), of a number missing values alone are read there, and by the published solvers features are taken as
+/// they come.
 pub(crate) fn read_features(
     features: PublicFeatures,
     encoding: &Encoding,
@@ -356,7 +357,11 @@ pub(crate) fn read_features(
             let (features, ranges) = within_ranges(features, encoding.coding());
             (features, encoding.clone().within(ranges))
         }
-        (ResponseModel::Linear, _) | (_, Settings::Descent(_)) => (features, encoding.clone()),
+        (ResponseModel::Linear, Settings::NoiseAware) => {
+            let (features, ranges) = with_missing_as_mean(features, encoding.coding());
+            (features, encoding.clone().within(ranges))
+        }
+        (_, Settings::Descent(_)) => (features, encoding.clone()),
     }
 }
 
