@@ -57,8 +57,7 @@ impl NumberReading {
     /// Of a flag, by how often it is set, and of a number that lies in a part of its bounds, as far as bins read by a rule can tell, there.
     /// `is_flag_expected`: what decides where neither does.
     ///
-    /// Missing values for which the schema names no number are read as the mean of the others, where no other row is likely to be what
-    /// they are coded as: a flag is at its ends, and other numbers in their range.
+    /// Missing values for which the schema names no number are read as the mean of the others, where they are told from all others.
     pub(crate) fn by_bins(
         moments: &NumberMoments,
         counts: &BinCounts<'_>,
@@ -66,22 +65,17 @@ impl NumberReading {
         rule: RangeRule,
         is_flag_expected: bool,
     ) -> Option<Self> {
-        let bins = counts.bins.len();
-        let bin = number_bin(missing.code, bins as u32);
+        let bin = number_bin(missing.code, counts.bins.len() as u32);
         if let Some(flag) = flag_share(moments, counts, bin, is_flag_expected) {
-            let is_apart = missing.is_open && 0 < bin && bin + 1 < bins;
-            return Some(if is_apart {
-                Self::of_flag(flag.of_others()).reading_as_mean(missing)
-            } else {
-                Self::of_flag(flag)
-            });
+            return Some(Self::of_flag(flag));
         }
         if missing.are_apart {
             let found = find_range_of_others(counts, bin, rule).map(Self::in_range);
             return found.map(|found| found.reading_as_mean(missing));
         }
-        let found = Self::in_range(find_range(counts, bin, rule)?);
-        let is_apart = missing.is_open && found.range.of(missing.code) != missing.code;
+        let found = find_range(counts, bin, rule)?;
+        let is_apart = missing.is_open && found.is_missing_apart;
+        let found = Self::in_range(found);
         Some(if is_apart { found.reading_as_mean(missing) } else { found })
     }
 
@@ -93,7 +87,7 @@ impl NumberReading {
         Self { range: self.range.with_missing(missing.code, mean), ..self }
     }
 
-    fn of_flag(FlagShare { share, noise, .. }: FlagShare) -> Self {
+    fn of_flag(FlagShare { share, noise }: FlagShare) -> Self {
         // A flag that noise hides may be set that often, and is not scaled up as if it never were.
         let variance = (share * (1.0 - share) + noise).clamp(VARIANCE_MIN, VARIANCE_MAX);
         Self { part: WHOLE, mean: share, variance, noise, range: CodeRange::BOUNDS }
@@ -150,28 +144,5 @@ mod tests {
             assert!((found.variance - share * (1.0 - share) - noise).abs() < 1e-12, "{found:?}");
         }
         assert!(read(0.005, false).range.high() < CODE_MAX / 2);
-    }
-
-    /// Of 1,000 flags 200 are missing and 80 of the others are set: 80/800 where the schema leaves open what missing ones are, and half of them more
-    /// where they are to be a half.
-    #[test]
-    fn missing_flags_are_read_as_the_share_of_the_others() {
-        let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
-        let mut bins = [0.0; 16];
-        (bins[0], bins[8], bins[15]) = (720.0, 200.0, 80.0);
-        let counts = BinCounts { bins: &bins, noise: 1.0, rows: 1000.0, rows_noise: 0.0 };
-        let code = 17 * (CODE_MAX / 32);
-        let worth = f64::from(code) / f64::from(CODE_MAX);
-        let square = 0.8 + 0.2 * (2.0 * worth - 1.0).powi(2);
-        let moments = NumberMoments { mean: 0.08 + 0.2 * worth, square, noise: 1e-3 };
-        let read = |is_open| {
-            let missing = MissingNumbers { code, is_open, are_apart: false };
-            NumberReading::by_bins(&moments, &counts, missing, rule, true).expect("a flag")
-        };
-        let open = read(true);
-        assert!((open.mean - 0.1).abs() < 1e-3 && open.range.of(0) == 0 && open.range.of(CODE_MAX) == CODE_MAX);
-        assert!((f64::from(open.range.of(code)) / f64::from(CODE_MAX) - 0.1).abs() < 1e-3);
-        let named = read(false);
-        assert!((named.mean - 0.08 - 0.2 * worth).abs() < 1e-3 && named.range == CodeRange::BOUNDS, "{named:?}");
     }
 }

@@ -14,6 +14,8 @@ use crate::number_reading::MissingNumbers;
 const SPARED: usize = 100;
 /// and the range is as much longer at both ends, in shares of itself.
 const MARGIN: f64 = 0.1;
+/// Fewest different numbers of a feature beside which one more is taken for that of missing values: whole numbers up to a few dozen may have it.
+const DIFFERENT_MIN: usize = 64;
 
 /// Features with numbers in their ranges, and those ranges, one a slot of the coding.
 pub(crate) fn within_ranges(features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
@@ -57,7 +59,7 @@ fn read_within(
 }
 
 /// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others. Where they
-/// are not, and the schema leaves open what they become, they are read as the mean of the others.
+/// are not, but [told apart](are_told_apart), and the schema leaves open what they become, they are read as the mean of the others.
 fn range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
     let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();
     let is_any_missing = others.len() < codes.len();
@@ -65,10 +67,20 @@ fn range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
     if is_any_missing && !missing.are_apart && of_others.of(missing.code) == missing.code {
         return shortest_range(codes.to_vec());
     }
-    if !is_any_missing || !missing.is_open {
-        return of_others;
+    if missing.are_apart || (missing.is_open && are_told_apart(&others, codes.len(), of_others)) {
+        return of_others.with_missing(missing.code, mean_code(&others, of_others));
     }
-    of_others.with_missing(missing.code, mean_code(&others, of_others))
+    of_others
+}
+
+/// Whether rows with the code of missing values are missing, and not others that have that very number, as a count may have: where there are more of
+/// them than of all others beyond the range, and the others are no few different numbers.
+fn are_told_apart(others: &[u16], rows: usize, of_others: CodeRange) -> bool {
+    let beyond = others.iter().filter(|code| of_others.of(**code) != **code).count();
+    let mut different = others.to_vec();
+    different.sort_unstable();
+    different.dedup();
+    rows - others.len() > beyond && different.len() >= DIFFERENT_MIN
 }
 
 /// All of the bounds, with missing values as [`range`] has them, but for what it cuts off.
@@ -137,6 +149,12 @@ mod tests {
         let whole = bounds_with_missing(&codes, of(16_384, true));
         assert_eq!([whole.of(16_384), whole.of(16_383), whole.of(0)], [1500, 16_383, 0], "nothing is cut off");
         assert_eq!(bounds_with_missing(&codes, of(16_384, false)), CodeRange::BOUNDS);
+        // Of a count that is mostly 0, never much more than 1, and 2 in some rows: two is a number of it.
+        let count: Vec<u16> = [(0, 950), (8192, 30), (16_384, 15), (24_575, 5)]
+            .into_iter()
+            .flat_map(|(code, rows)| vec![code; rows])
+            .collect();
+        assert!(!range(&count, of(16_384, true)).sets_aside());
         // Known to be apart they are, wherever they are.
         let near: Vec<u16> = crowd().chain(std::iter::repeat_n(1900, 100)).collect();
         let read = |are_apart| range(&near, MissingNumbers { are_apart, ..of(1900, true) }).of(1900);

@@ -27,19 +27,6 @@ pub struct FlagShare {
     pub share: f64,
     /// Its error.
     pub noise: f64,
-    /// Share of the rows that are missing, and what each of them is worth.
-    missing: [f64; 2],
-}
-
-impl FlagShare {
-    /// The same of the rows that are not missing.
-    #[must_use]
-    pub fn of_others(self) -> Self {
-        let [share, worth] = self.missing;
-        let others = (1.0 - share).max(0.5);
-        let set = (self.share - share * worth).max(0.0) / others;
-        Self { share: set.min(1.0), noise: self.noise / others, missing: [0.0; 2] }
-    }
 }
 
 /// How often a number is its high bound, if it is a flag; none where it does not seem to be one.
@@ -82,7 +69,7 @@ pub fn flag_share(
     let is_little = |between: f64, noise: f64| between < doubts * noise + share * (1.0 - share);
     let is_flag = is_little(1.0 - square - 4.0 * there * worth * (1.0 - worth), noise)
         && is_little(1.0 - first_bin - last_bin - there, SQRT_2 * bin_noise);
-    is_flag.then_some(FlagShare { share: (share + there * worth).min(1.0), noise: error, missing: [there, worth] })
+    is_flag.then_some(FlagShare { share: (share + there * worth).min(1.0), noise: error })
 }
 
 #[cfg(test)]

@@ -19,6 +19,13 @@ const NEGLIGIBLE: f64 = 1.0 / 200.0;
 /// standard errors grow with the window where they are mostly noise.
 const WIDENED_MAX: f64 = 3.0;
 
+/// Fewest bins in which rows may be told to be spread smoothly, and how far their squares must stand out of what noise makes of them.
+const SMOOTH_BINS: usize = 4;
+const SMOOTH_TOLD: f64 = 10.0;
+/// Bins in which rows are seen that make a count of many numbers, and deviations of noise by which they are seen in one.
+const MANY_BINS: usize = 6;
+const SEEN: f64 = 3.0;
+
 /// Noise of a bin is taken to be at least this share of the rows.
 const NOISE_MIN: f64 = 1e-6;
 /// Chance that a row is in the part where rows are likely.
@@ -52,6 +59,12 @@ impl BinCounts<'_> {
         let noise = self.noise * (1.0 + count.recip()).sqrt();
         let excess = there - mean;
         (excess > deviations * noise && excess > mean && there > 0.0).then_some(there)
+    }
+
+    /// The bins of a part, its lowest value and its width.
+    fn within(&self, [low, width]: [f64; 2]) -> &[f64] {
+        let bins = self.bins.len() as f64;
+        &self.bins[(low * bins) as usize..(((low + width) * bins).ceil() as usize).min(self.bins.len())]
     }
 
     /// What is found where a bin is left out that stands out of those beside it; nothing where it does not.
@@ -210,6 +223,8 @@ pub struct FoundRange {
     pub variance: f64,
     /// Standard deviation of what the mean is wrong by.
     pub mean_noise: f64,
+    /// Whether missing values were told from all others: see [`find_range`].
+    pub is_missing_apart: bool,
 }
 
 /// Where a feature lies; none where more of its bounds is needed than the rule asks for, or counts are too noisy to tell.
@@ -224,7 +239,9 @@ pub struct FoundRange {
 /// be at its border: without `u²` their distance from its middle would count as much as a number that varies.
 ///
 /// Missing values are all in the bin `missing`, which may be far from the others. Where it stands out of those beside it, the others are looked for
-/// first, and if that bin is beyond the part that they are in, theirs is the range, without a margin on that side: missing values are read as that end of the part.
+/// first, and if that bin is beyond the part that they are in, theirs is the range, without a margin on that side. These rows may still be others that have
+/// that very number, as a count may have: only where the others are spread [smoothly](is_smooth), or are [several](are_many) numbers and these rows as
+/// far from them as that part is wide, are they taken for missing ones.
 #[must_use]
 pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Option<FoundRange> {
     let of_others = counts.without(missing, |others| range_of(&others, rule));
@@ -232,10 +249,12 @@ pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Op
     // In a bin next to theirs there may be others as well.
     let beside = of_others.and_then(|found| {
         let [low, high] = [found.part[0], found.part[0] + found.part[1]];
+        let is_far = (low - to).max(from - high) >= found.part[1];
+        let is_missing_apart = is_smooth(counts, found.part) || is_far && are_many(counts, found.part);
         if to < low {
-            Some(FoundRange { range: [low, found.range[1]], ..found })
+            Some(FoundRange { range: [low, found.range[1]], is_missing_apart, ..found })
         } else if from > high {
-            Some(FoundRange { range: [found.range[0], high], ..found })
+            Some(FoundRange { range: [found.range[0], high], is_missing_apart, ..found })
         } else {
             None
         }
@@ -270,7 +289,32 @@ fn range_of(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {
     let of_counts = counts.noise / counts.rows * ((end - first) as f64 / 12.0).sqrt();
     let mean_noise = alike.sqrt().hypot(of_counts);
     let range = run.part(MARGIN.0 + MARGIN.1 * (rule.spared + run.doubt)).ends();
-    Some(FoundRange { range, part: [low, width], mean, variance, mean_noise })
+    Some(FoundRange { range, part: [low, width], mean, variance, mean_noise, is_missing_apart: false })
+}
+
+/// Whether rows are in several bins of a part: more than three deviations of noise, and a tenth of what each would have if all were alike.
+fn are_many(counts: &BinCounts<'_>, part: [f64; 2]) -> bool {
+    let within = counts.within(part);
+    let least = (SEEN * counts.noise).max(0.1 * counts.rows / within.len() as f64);
+    within.iter().filter(|count| **count > least).count() >= MANY_BINS
+}
+
+/// Whether rows are spread over a part as numbers are that may be any, and not in a bin here and there, as whole numbers are and flags:
+/// ```text
+///   sum (c_k - (c_(k-1) + c_(k+1))/2)² - 3/2 m e²  <=  1/2 (sum c_k² - m e²)     over m bins, at least 4, where the right side is told from noise
+/// ```
+/// It is 3/2 of the sum of squares where every other bin is empty, and next to nothing where counts rise and fall over many bins.
+fn is_smooth(counts: &BinCounts<'_>, part: [f64; 2]) -> bool {
+    let within = counts.within(part);
+    let inner = within.len().saturating_sub(2);
+    if inner < SMOOTH_BINS {
+        return false;
+    }
+    let noise = counts.noise.powi(2);
+    let bend: f64 = within.windows(3).map(|bins| (bins[1] - f64::midpoint(bins[0], bins[2])).powi(2)).sum();
+    let square: f64 = within[1..=inner].iter().map(|count| count * count).sum();
+    let (bend, square) = (bend - 1.5 * inner as f64 * noise, square - inner as f64 * noise);
+    square > SMOOTH_TOLD * (inner as f64).sqrt() * noise && bend <= 0.5 * square
 }
 
 /// Some neighbouring bins.
@@ -487,6 +531,7 @@ mod tests {
                 "{far:?}"
             );
             assert!(far.range[1] < 14.0 / 256.0, "{far:?}");
+            assert!(!far.is_missing_apart, "others of two values may have a third: {far:?}");
             // The same rows that nobody said to be missing are a part of what varies.
             assert!(found(&with_missing(missing, 128), 255).range[1] > 0.5);
             let among = found(&with_missing(missing, 11), 11);
@@ -494,6 +539,40 @@ mod tests {
             let beside = found(&with_missing(missing, 12), 12);
             assert!(beside.range[1] > 13.0 / 256.0, "{beside:?}");
         }
+    }
+
+    /// Rows fall from bin 10 to bin 41 as a tail does; a fifth of all counts as another bin. In every second bin alone they are whole numbers, of which that may be
+    /// one unless it is far; and noise that could hide the difference tells nothing.
+    #[test]
+    fn missing_values_are_told_from_others_that_are_spread_smoothly() {
+        let rule = RangeRule { spared: 0.01, doubt_share: 1.0, narrower_than: 2.0 / 3.0 };
+        let found = |every: usize, noise: f64, place: usize, missing: usize| {
+            let tail: Vec<f64> = (0..32usize)
+                .map(|bin| if bin.is_multiple_of(every) { (-(bin as f64) / 10.0).exp() } else { 0.0 })
+                .collect();
+            let total: f64 = tail.iter().sum();
+            let mut bins = bins(10, &tail.iter().map(|share| 0.8 * share / total).collect::<Vec<_>>());
+            bins[place] += 200.0;
+            for (bin, count) in bins.iter_mut().enumerate() {
+                *count += noise * [1.0, -1.0, -1.0, 1.0][bin % 4];
+            }
+            let counts = BinCounts { bins: &bins, noise, rows: 1000.0, rows_noise: 0.0 };
+            find_range(&counts, missing, rule).is_some_and(|found| found.is_missing_apart)
+        };
+        let is_apart = |every, noise, missing| found(every, noise, 128, missing);
+        let is_apart_at = |place, every, noise| found(every, noise, place, place);
+        assert!(is_apart(1, 0.0, 128) && is_apart(1, 5.0, 128));
+        assert!(!is_apart(1, 0.0, 200), "nobody said that they are missing");
+        assert!(!is_apart(7, 1.0, 128), "five numbers, which 128 may be one of");
+        assert!(is_apart(2, 0.0, 128) && is_apart(2, 5.0, 128), "sixteen, and nothing for as long behind them");
+        assert!(!is_apart_at(70, 2, 0.0) && is_apart_at(70, 1, 0.0), "one more of them, or not");
+        let even = bins(10, &[1.0 / 32.0; 32]);
+        let smooth = |noise| {
+            let counts = BinCounts { bins: &even, noise, rows: 1000.0, rows_noise: 0.0 };
+            is_smooth(&counts, [10.0 / 256.0, 32.0 / 256.0])
+        };
+        // 30 bins between two others have 30 (31.25² - e²) of squares, beside 10 · 30^(1/2) e².
+        assert!(smooth(18.5) && !smooth(18.7));
     }
 
     #[test]
@@ -543,7 +622,7 @@ mod tests {
         // Half of the rows in each of two of 256 bins, one in a thousand far away.
         let mut counts = bins(64, &[0.5, 0.5]);
         counts[250] = 1.0;
-        let FoundRange { range, part: [low, width], mean, variance, mean_noise } =
+        let FoundRange { range, part: [low, width], mean, variance, mean_noise, .. } =
             found(&counts, 0.0).expect("a small part of the bounds");
         assert!((low - 63.75 / 256.0).abs() < 1e-12 && (width - 2.5 / 256.0).abs() < 1e-12);
         // Half of the rows are at a place of their own in a bin of 2/5 of the part.
