@@ -71,7 +71,8 @@ def posterior(
     if target_mean:
         # Uniform targets have a variance of 1/3: precisions 3 and 1/u².
         expected = target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2)
-        if mean is not None and abs(mean[0] / unit - target_mean[0]) > 3 * target_mean[1]:
+        of_centres = 0.0 if mean is None else target_mean[2] * np.linalg.norm(np.array(mean)[1:] / unit)
+        if mean is not None and abs(mean[0] / unit - target_mean[0]) > 3 * np.hypot(target_mean[1], of_centres):
             # A start whose mean is another is believed for its slopes alone.
             mean, free_intercept = [unit * expected, *mean[1:]], True
         if mean is None or free_intercept:

@@ -29,6 +29,9 @@ pub const MODEL_BYTES_MAX: u64 = 128 << 20;
 /// Bytes of a coefficient in a model file besides the column's name: indents, keys and a number of 25 characters.
 const COEFFICIENT_BYTES: usize = 100;
 
+/// Bytes more of a number that is read within a range: four numbers and their keys.
+const READING_BYTES: usize = 250;
+
 /// What a model predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -456,7 +459,8 @@ impl Model {
             };
             let is_of_schema = |MissingNumber { value, .. }: MissingNumber| {
                 let slot = numeric.iter().find(|slot| slot.column == place + 1);
-                slot.is_some_and(|slot| value.to_bits() == slot.missing_value(&schema).to_bits())
+                // Logarithms may differ by a last digit from one machine to the next.
+                slot.is_some_and(|slot| (value - slot.missing_value(&schema)).abs() <= ROUNDING * slot.span)
             };
             if one.missing.is_some_and(|missing| !counts_within(missing) || !is_of_schema(missing)) {
                 return contradiction("what a missing value counts as is not in its range, or not of its schema");
@@ -551,8 +555,10 @@ fn largest_file(schema: &Schema) -> u64 {
     let in_json = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |quoted| quoted.len());
     let coding = Coding::of(schema);
     let coefficients: usize = coding.column_names().iter().map(|name| in_json(name) + COEFFICIENT_BYTES).sum();
+    let readings = READING_BYTES * numeric_slots(&coding).len();
     let schema_bytes = serde_json::to_string_pretty(schema).map_or(usize::MAX, |text| text.len());
-    (crate::method::outputs(schema) as u64).saturating_mul(coefficients as u64).saturating_add(schema_bytes as u64)
+    let of_output = coefficients + readings;
+    (crate::method::outputs(schema) as u64).saturating_mul(of_output as u64).saturating_add(schema_bytes as u64)
 }
 
 /// What a weight of an encoded column adds to the intercept, and to the coefficient of the user's column.

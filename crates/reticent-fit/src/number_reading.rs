@@ -4,7 +4,7 @@ use reticent_core::coding::{CODE_MAX, SlotMap};
 use reticent_core::contribution::number_bin;
 use reticent_core::encoding::CodeRange;
 use reticent_math::flag::{FlagShare, NumberMoments, flag_share};
-use reticent_math::range_search::{BinCounts, FoundRange, RangeRule, find_range, find_range_of_others};
+use reticent_math::range_search::{BinCounts, FoundRange, LEFT_OUT, RangeRule, find_range, find_range_of_others};
 
 use crate::trust::trust;
 
@@ -35,19 +35,35 @@ pub(crate) struct NumberReading {
 pub(crate) struct MissingNumbers {
     /// What they are coded as.
     pub(crate) code: u16,
-    /// Whether the schema leaves open what they become.
+    /// Whether the schema leaves open what they become, and the column may tell that they are apart: a logarithm follows its number.
     pub(crate) is_open: bool,
     /// Whether they are known to be apart from all others, by another column of the same number.
     pub(crate) are_apart: bool,
+}
+
+/// Moments of the rows that are not in the bin of missing values.
+struct Others(NumberMoments);
+
+impl Others {
+    /// None where that bin does not stand out.
+    fn of(moments: &NumberMoments, counts: &BinCounts<'_>, missing: usize) -> Option<Self> {
+        let share = counts.spike(missing, LEFT_OUT)? / counts.rows;
+        let left = (1.0 - share).max(0.01);
+        let worth = (missing as f64 + 0.5) / counts.bins.len() as f64;
+        let mean = (moments.mean - share * worth) / left;
+        let square = (moments.square - share * (2.0 * worth - 1.0).powi(2)) / left;
+        Some(Self(NumberMoments { mean, square, noise: moments.noise / left }))
+    }
 }
 
 impl MissingNumbers {
     /// Those of a slot of numbers.
     pub(crate) fn of(slot: SlotMap, are_apart: bool) -> Self {
         match slot {
-            SlotMap::Linear { missing, is_missing_open, .. } | SlotMap::SymLog { missing, is_missing_open, .. } => {
+            SlotMap::Linear { missing, is_missing_open, .. } => {
                 Self { code: missing, is_open: is_missing_open, are_apart }
             }
+            SlotMap::SymLog { missing, .. } => Self { code: missing, is_open: false, are_apart },
             SlotMap::Category { .. } => unreachable!("no number"),
         }
     }
@@ -55,7 +71,8 @@ impl MissingNumbers {
 
 impl NumberReading {
     /// Of a flag, by how often it is set, and of a number that lies in a part of its bounds, as far as bins read by a rule can tell, there.
-    /// `is_flag_expected`: what decides where neither does.
+    /// `is_flag_expected`: what decides where neither does. `caution`: that of [`Self::by_moments`], which reads what is left of a number that is apart
+    /// from its missing values.
     ///
     /// Missing values for which the schema names no number are read as the mean of the others, where they are told from all others.
     pub(crate) fn by_bins(
@@ -64,14 +81,16 @@ impl NumberReading {
         missing: MissingNumbers,
         rule: RangeRule,
         is_flag_expected: bool,
+        caution: f64,
     ) -> Option<Self> {
         let bin = number_bin(missing.code, counts.bins.len() as u32);
         if let Some(flag) = flag_share(moments, counts, bin, is_flag_expected) {
             return Some(Self::of_flag(flag));
         }
         if missing.are_apart {
+            let others = Others::of(moments, counts, bin)?;
             let found = find_range_of_others(counts, bin, rule).map(Self::in_range);
-            return found.map(|found| found.reading_as_mean(missing));
+            return Some(found.unwrap_or_else(|| Self::by_moments(&others.0, caution)).reading_as_mean(missing));
         }
         let found = find_range(counts, bin, rule)?;
         let is_apart = missing.is_open && found.is_missing_apart;
@@ -80,7 +99,7 @@ impl NumberReading {
     }
 
     /// The same with missing values read as its mean.
-    pub(crate) fn reading_as_mean(self, missing: MissingNumbers) -> Self {
+    fn reading_as_mean(self, missing: MissingNumbers) -> Self {
         let [low, width] = self.part;
         let mean = ((low + width * self.mean) * f64::from(CODE_MAX)).round() as u16;
         let mean = mean.clamp(self.range.low(), self.range.high());
@@ -134,7 +153,7 @@ mod tests {
             let counts = BinCounts { bins: &bins, noise: 30.0, rows: 1000.0, rows_noise: 0.0 };
             let moments = NumberMoments { mean: share, square: 1.0, noise: 0.02 };
             let missing = MissingNumbers { code: CODE_MAX / 2, is_open: false, are_apart: false };
-            NumberReading::by_bins(&moments, &counts, missing, rule, is_flag_expected).expect("a flag or a part")
+            NumberReading::by_bins(&moments, &counts, missing, rule, is_flag_expected, 1.0).expect("a flag or a part")
         };
         let noise = (16.0 / 17.0 / 0.02f64.powi(2) + 0.03f64.powi(-2)).powf(-0.5);
         for (share, is_expected) in [(0.09, false), (0.005, true)] {

@@ -85,7 +85,7 @@ fn are_told_apart(others: &[u16], rows: usize, of_others: CodeRange) -> bool {
 
 /// All of the bounds, with missing values as [`range`] has them, but for what it cuts off.
 pub(crate) fn bounds_with_missing(codes: &[u16], missing: MissingNumbers) -> CodeRange {
-    if !range(codes, missing).sets_aside() {
+    if !(missing.is_open || missing.are_apart) || !range(codes, missing).sets_aside() {
         return CodeRange::BOUNDS;
     }
     let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();

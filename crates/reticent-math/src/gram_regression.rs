@@ -330,7 +330,9 @@ impl NoisyGram<'_> {
     fn moved_start(&self) -> Option<Vec<f64>> {
         let (start, mean) = (self.prior_mean?, self.target_mean?);
         let apart = start[0] / self.unit - mean.value;
-        (apart.abs() > SURE * mean.deviation).then(|| {
+        let slopes: f64 = start[1..].iter().map(|slope| (slope / self.unit).powi(2)).sum();
+        let deviation = mean.deviation.hypot(mean.centre_deviation * slopes.sqrt());
+        (apart.abs() > SURE * deviation).then(|| {
             let mut moved = start.to_vec();
             moved[0] = mean.expected() * self.unit;
             moved

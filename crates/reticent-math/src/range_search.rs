@@ -46,7 +46,7 @@ pub struct BinCounts<'a> {
 
 /// Deviations of noise by which the bin of missing values stands out when it is left out of a search. With fewer, chance takes margins from tables in which
 /// nothing is missing.
-const LEFT_OUT: f64 = 2.5;
+pub const LEFT_OUT: f64 = 2.5;
 
 impl BinCounts<'_> {
     /// Rows in a bin, where it stands out of the bins beside it, two on either side, by what these have on average and by so many deviations of noise.
@@ -262,10 +262,11 @@ pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Op
     beside.or_else(|| range_of(counts, rule))
 }
 
-/// The same of the others alone, where another measure of the feature has told that its missing values are apart from them.
+/// The same of the others alone, where another measure of the feature has told that its missing values are apart from them; none where their bin
+/// does not stand out.
 #[must_use]
 pub fn find_range_of_others(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Option<FoundRange> {
-    counts.without(missing, |others| range_of(&others, rule)).or_else(|| range_of(counts, rule))
+    counts.without(missing, |others| range_of(&others, rule))
 }
 
 fn range_of(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {
@@ -295,7 +296,7 @@ fn range_of(counts: &BinCounts<'_>, rule: RangeRule) -> Option<FoundRange> {
 /// Whether rows are in several bins of a part: more than three deviations of noise, and a tenth of what each would have if all were alike.
 fn are_many(counts: &BinCounts<'_>, part: [f64; 2]) -> bool {
     let within = counts.within(part);
-    let least = (SEEN * counts.noise).max(0.1 * counts.rows / within.len() as f64);
+    let least = (SEEN * counts.noise).max(0.1 * within.iter().sum::<f64>() / within.len() as f64);
     within.iter().filter(|count| **count > least).count() >= MANY_BINS
 }
 
