@@ -240,7 +240,7 @@ pub struct FoundRange {
 ///
 /// Missing values are all in the bin `missing`, which may be far from the others. Where it stands out of those beside it, the others are looked for
 /// first, and if that bin is beyond the part that they are in, theirs is the range, without a margin on that side. These rows may still be others that have
-/// that very number, as a count may have: only where the others are spread [smoothly](is_smooth), or are [several](are_many) numbers and these rows as
+/// that very number, as a count may have: only where the others are spread smoothly (`is_smooth`), or are several (`are_many`) numbers and these rows as
 /// far from them as that part is wide, are they taken for missing ones.
 #[must_use]
 pub fn find_range(counts: &BinCounts<'_>, missing: usize, rule: RangeRule) -> Option<FoundRange> {
