@@ -75,7 +75,7 @@ impl Coding {
                 if *log {
                     let (low, high) = (symlog(*low), symlog(*high));
                     let code = number_code(symlog(*missing), low, high - low);
-                    self.slots.push(SlotMap::SymLog { feature, low, span: high - low, missing: code, is_missing_open });
+                    self.slots.push(SlotMap::SymLog { feature, low, span: high - low, missing: code });
                     self.columns.push(Column::SymLog { feature });
                     self.names.push(format!("symlog({})", declared.name));
                 }
@@ -287,8 +287,6 @@ pub enum SlotMap {
         span: f64,
         /// The code of a missing value.
         missing: u16,
-        /// Whether the schema leaves open what a missing value becomes.
-        is_missing_open: bool,
     },
     /// The index of the feature's category.
     Category {

@@ -1,7 +1,5 @@
 //! Public rows, or a party's own, with their labels: what is fitted without privacy.
 
-use reticent_core::coding::Coding;
-use reticent_core::encoding::CodeRange;
 use reticent_core::schema::{Schema, TargetKind};
 
 use crate::model::{ModelSize, check_size};
@@ -53,11 +51,6 @@ impl LabelledRows {
     #[must_use]
     pub fn labels(&self) -> &[f64] {
         &self.labels
-    }
-
-    /// [`UnitRows::read_missing_as_mean`].
-    pub(crate) fn read_missing_as_mean(&mut self, coding: &Coding) -> Vec<CodeRange> {
-        self.rows.read_missing_as_mean(coding)
     }
 
     pub(crate) fn into_parts(self) -> (UnitRows, Vec<f64>) {

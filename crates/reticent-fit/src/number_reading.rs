@@ -41,21 +41,6 @@ pub(crate) struct MissingNumbers {
     pub(crate) are_apart: bool,
 }
 
-/// Moments of the rows that are not in the bin of missing values.
-struct Others(NumberMoments);
-
-impl Others {
-    /// None where that bin does not stand out.
-    fn of(moments: &NumberMoments, counts: &BinCounts<'_>, missing: usize) -> Option<Self> {
-        let share = counts.spike(missing, LEFT_OUT)? / counts.rows;
-        let left = (1.0 - share).max(0.01);
-        let worth = (missing as f64 + 0.5) / counts.bins.len() as f64;
-        let mean = (moments.mean - share * worth) / left;
-        let square = (moments.square - share * (2.0 * worth - 1.0).powi(2)) / left;
-        Some(Self(NumberMoments { mean, square, noise: moments.noise / left }))
-    }
-}
-
 impl MissingNumbers {
     /// Those of a slot of numbers.
     pub(crate) fn of(slot: SlotMap, are_apart: bool) -> Self {
@@ -88,9 +73,9 @@ impl NumberReading {
             return Some(Self::of_flag(flag));
         }
         if missing.are_apart {
-            let others = Others::of(moments, counts, bin)?;
+            let others = moments_of_others(moments, counts, bin)?;
             let found = find_range_of_others(counts, bin, rule).map(Self::in_range);
-            return Some(found.unwrap_or_else(|| Self::by_moments(&others.0, caution)).reading_as_mean(missing));
+            return Some(found.unwrap_or_else(|| Self::by_moments(&others, caution)).reading_as_mean(missing));
         }
         let found = find_range(counts, bin, rule)?;
         let is_apart = missing.is_open && found.is_missing_apart;
@@ -137,6 +122,16 @@ impl NumberReading {
         let variance = (found - caution * error).clamp(VARIANCE_MIN, VARIANCE_MAX);
         Self { part: WHOLE, mean: centre, variance, noise: noise * trust, range: CodeRange::BOUNDS }
     }
+}
+
+/// Moments of the rows that are not in the bin of missing values; none where that does not stand out.
+fn moments_of_others(moments: &NumberMoments, counts: &BinCounts<'_>, missing: usize) -> Option<NumberMoments> {
+    let share = counts.spike(missing, LEFT_OUT)? / counts.rows;
+    let left = (1.0 - share).max(0.01);
+    let worth = (missing as f64 + 0.5) / counts.bins.len() as f64;
+    let mean = (moments.mean - share * worth) / left;
+    let square = (moments.square - share * (2.0 * worth - 1.0).powi(2)) / left;
+    Some(NumberMoments { mean, square, noise: moments.noise / left })
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub enum PublicFitError {
 /// [`PublicFitError`] when there is nothing to fit, or the optimum is not reached.
 pub fn fit(schema: &Schema, mut rows: LabelledRows) -> Result<Model, PublicFitError> {
     let coding = Coding::of(schema);
-    let missing = rows.read_missing_as_mean(&coding);
+    let missing = rows.rows.read_missing_as_mean(&coding);
     // Under wide bounds numbers vary little, their weights are large, and the smallest ridge would hold them back.
     let place_and_width = |(column, range): (&Column, (f64, f64))| match column {
         Column::Linear { .. } | Column::SymLog { .. } => range,

@@ -19,20 +19,32 @@ const DIFFERENT_MIN: usize = 64;
 
 /// Features with numbers in their ranges, and those ranges, one a slot of the coding.
 pub(crate) fn within_ranges(features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
-    read_within(features, coding, range)
+    read_features(features, coding, range)
 }
 
 /// The same with no number cut off: missing values alone are read as others, where they are apart.
 pub(crate) fn with_missing_as_mean(features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
-    read_within(features, coding, bounds_with_missing)
+    read_features(features, coding, bounds_with_missing)
 }
 
-fn read_within(
+fn read_features(
     mut features: PublicFeatures,
     coding: &Coding,
     range: impl Fn(&[u16], MissingNumbers) -> CodeRange,
 ) -> (PublicFeatures, Vec<CodeRange>) {
-    let columns = features.columns;
+    let ranges = read_numbers(&mut features.values, features.columns, |column| column, coding, range);
+    (features, ranges)
+}
+
+/// Reads the numbers of rows of `width` values, in shares of their bounds, within the range that is found for each slot of the coding, and says
+/// which; `place_of` an encoded column is its place in a row.
+pub(crate) fn read_numbers(
+    values: &mut [f64],
+    width: usize,
+    place_of: impl Fn(usize) -> usize,
+    coding: &Coding,
+    range: impl Fn(&[u16], MissingNumbers) -> CodeRange,
+) -> Vec<CodeRange> {
     // The feature whose missing values the slot before sets aside: its logarithm follows it.
     let (mut column, mut apart) = (1, None);
     let ranges = coding.slot_maps().map(|slot| match slot {
@@ -41,11 +53,12 @@ fn read_within(
             CodeRange::BOUNDS
         }
         SlotMap::Linear { feature, .. } | SlotMap::SymLog { feature, .. } => {
+            let place = place_of(column);
             let code = |value: &f64| (value * f64::from(CODE_MAX)).round() as u16;
-            let codes: Vec<u16> = features.values.iter().skip(column).step_by(columns).map(code).collect();
+            let codes: Vec<u16> = values.iter().skip(place).step_by(width).map(code).collect();
             let range = range(&codes, MissingNumbers::of(slot, apart == Some(feature)));
             apart = range.sets_aside().then_some(feature);
-            for (value, code) in features.values.iter_mut().skip(column).step_by(columns).zip(codes) {
+            for (value, code) in values.iter_mut().skip(place).step_by(width).zip(codes) {
                 if range.of(code) != code {
                     *value = f64::from(range.of(code)) / f64::from(CODE_MAX);
                 }
@@ -54,8 +67,7 @@ fn read_within(
             range
         }
     });
-    let ranges = ranges.collect();
-    (features, ranges)
+    ranges.collect()
 }
 
 /// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others. Where they

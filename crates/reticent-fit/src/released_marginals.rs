@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(found, [(19, false), (32, true), (57, false)], "a logarithm follows its number");
     }
 
-    /// Bins of a number from 0 to 1000 without noise: 800 rows of the usual table are from 10 to 50, and 200 are missing. Their number, 500, is apart from the
+    /// Bins of a number from 0 to 1000 without noise: 800 rows are from 10 to 50, and 200 are missing. Their number, 500, is apart from the
     /// others'; its logarithm, nine tenths of the way, follows it, though others might be as far.
     #[test]
     fn missing_values_are_read_as_the_mean_by_number_and_logarithm() {

@@ -1,15 +1,14 @@
 //! Public rows, or a party's own, with every column on the scale of the schema's bounds: numbers that every row has, and of all else the
 //! few columns that are not 0.
 
-use reticent_core::coding::{CODE_MAX, Coding, Column, SlotMap};
+use reticent_core::coding::{Coding, Column};
 use reticent_core::encoding::CodeRange;
 use reticent_core::schema::Schema;
 use reticent_math::entry_lists::EntryLists;
 use reticent_math::feature_table::FeatureTable;
 
 use crate::model::transformed_bounds;
-use crate::number_reading::MissingNumbers;
-use crate::public_ranges::bounds_with_missing;
+use crate::public_ranges::{bounds_with_missing, read_numbers};
 use crate::raw_columns::Columns;
 
 /// Rows without the zeros of blocks of categories and of numbers that rows list.
@@ -136,35 +135,11 @@ impl UnitRows {
         means.into_iter().zip(squares).map(|(mean, square)| (mean, (square / count).sqrt())).collect()
     }
 
-    /// Reads missing numbers as the mean of the others, [where they are apart](crate::public_ranges::bounds_with_missing), and says how: one range a slot.
+    /// Reads missing numbers as the mean of the others, [where they are apart](bounds_with_missing), and says how: one range a slot.
     pub(crate) fn read_missing_as_mean(&mut self, coding: &Coding) -> Vec<CodeRange> {
-        let width = self.placed.len();
-        // The feature whose missing values the slot before sets aside: its logarithm follows it.
-        let (mut column, mut apart) = (1, None);
-        let ranges = coding.slot_maps().map(|slot| match slot {
-            SlotMap::Category { categories, .. } => {
-                column += categories;
-                CodeRange::BOUNDS
-            }
-            SlotMap::Linear { feature, .. } | SlotMap::SymLog { feature, .. } => {
-                let missing = MissingNumbers::of(slot, apart == Some(feature));
-                let place = self.placed.binary_search(&column).expect("every row has a number of it");
-                let of_column = || self.numbers.iter().skip(place).step_by(width);
-                let code = |value: &f64| (value * f64::from(CODE_MAX)).round() as u16;
-                let range = bounds_with_missing(&of_column().map(code).collect::<Vec<_>>(), missing);
-                apart = range.sets_aside().then_some(feature);
-                if range.sets_aside() {
-                    for value in
-                        self.numbers.iter_mut().skip(place).step_by(width).filter(|value| code(value) == missing.code)
-                    {
-                        *value = f64::from(range.of(missing.code)) / f64::from(CODE_MAX);
-                    }
-                }
-                column += 1;
-                range
-            }
-        });
-        ranges.collect()
+        let Self { placed, numbers, .. } = self;
+        let place_of = |column| placed.binary_search(&column).expect("every row has a number of it");
+        read_numbers(numbers, placed.len(), place_of, coding, bounds_with_missing)
     }
 
     /// All columns of all rows with `centre` subtracted and multiplied by `scale` then, row after row: as many numbers as rows times columns.

@@ -113,15 +113,20 @@ fn bounds_that_are_far_too_wide_cost_little() {
     }
 }
 
+/// Two numbers, one from 0 up to this and one from 0 to 1.
+fn up_to(high: u32) -> Schema {
+    let text = format!(
+        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\nx0 = {{ bounds = [0, {high}], log = false }}\n\
+         x1 = {{ bounds = [0, 1] }}\n"
+    );
+    Schema::from_text(&text).expect("legal")
+}
+
 /// A fifth of the values of a number in bounds five times too wide are missing: they say nothing, and do not stand for the middle of the bounds, which is
 /// many deviations away.
 #[test]
 fn missing_values_count_as_the_mean_where_bounds_are_wide() {
-    let text = format!(
-        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\nx0 = {{ bounds = [0, 500], log = false }}\n\
-         x1 = {{ bounds = [0, 1] }}\n"
-    );
-    let schema = Schema::from_text(&text).expect("legal");
+    let schema = up_to(500);
     let mut sequence = FixedSequence::new(6);
     let mut table = CodedTable::empty(&schema);
     let middle = 250.0;
@@ -146,11 +151,7 @@ fn missing_values_count_as_the_mean_where_bounds_are_wide() {
 /// adds nearly the same to all scores. Where the intercept did not go with it, the model was the base rate at any budget.
 #[test]
 fn a_number_within_one_bin_is_learnt_with_the_others() {
-    let text = format!(
-        "[privacy]\n{ADD_REMOVE}\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features]\nx0 = {{ bounds = [0, 1000], log = false }}\n\
-         x1 = {{ bounds = [0, 1] }}\n"
-    );
-    let schema = Schema::from_text(&text).expect("legal");
+    let schema = up_to(1000);
     // From 100 on: a bin is from 97.66 to 101.56.
     let places = || (0..20_000).map(|place| [place % 125, place / 125].map(|place| f64::from(place) + 0.5));
     let rows = || places().map(|[one, other]| [100.0 + one / 125.0, other / 160.0]);
@@ -164,14 +165,7 @@ fn a_number_within_one_bin_is_learnt_with_the_others() {
     for (epsilon, mean_error) in [(0.1, 0.08), (1.0, 0.06)] {
         for seed in 0..3 {
             let (_, model) = fit(&schema, &engine, &default(), epsilon, seed);
-            let output = &model.outputs[0];
-            let found = |row: [f64; 2]| -> f64 {
-                let of_columns = output.coefficients.iter().zip(row).map(|(one, x)| {
-                    let [low, high] = one.range.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
-                    one.coefficient * x.clamp(low, high)
-                });
-                sigmoid(output.intercept + of_columns.sum::<f64>())
-            };
+            let found = |row: [f64; 2]| sigmoid(model.score(0, &[1.0, row[0], row[1]][..]));
             let error = |row: [f64; 2]| (found(row) - sigmoid(4.0 * (row[0] - 100.5) + 4.0 * (row[1] - 0.5))).abs();
             let mean = rows().map(error).sum::<f64>() / 20_000.0;
             assert!(mean < mean_error, "epsilon {epsilon}, seed {seed}: {mean}");
