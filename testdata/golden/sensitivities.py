@@ -35,8 +35,8 @@ def gram_l1(columns, diagonal, off_diagonal, cross, square):
 
 
 def marginals(classes, categorical, numeric):
-    cell = COUNT**2 if classes else 9 * COUNT**2
-    leaves = (COUNT**2 if classes else COUNT**2 + cell) + COUNT**2 * categorical + COUNT**2 * numeric // 2
+    cell = COUNT**2 if classes else 0
+    leaves = COUNT**2 + COUNT**2 * categorical + COUNT**2 * numeric // 2
     moved = 2 * (cell + COUNT**2 * categorical) + floor(Fraction(13, 10) * COUNT**2) * numeric
     return [leaves, max(leaves, moved), max(leaves, 2 * cell)]
 
@@ -57,6 +57,7 @@ CASES = {
     "marginals, numbers and categories": (marginals(0, 3, 4), None),
     # One of five numbers' bins each: all five leave, or all five change.
     "bins of numbers": ([5 * COUNT**2, 10 * COUNT**2, 5 * COUNT**2], None),
+    "bins of the target": CELL,
     "target sum": ([ROW**2, 4 * ROW**2, 4 * ROW**2], [ROW, 2 * ROW, 2 * ROW]),
     "logistic gradient": ([S, 4 * S, S], None),
     "two-sided gradient": ([S, 4 * S, 4 * S], None),

@@ -11,8 +11,8 @@ use crate::encoding::{LATTICE_NORM_MAX, LatticeRow, norm_square};
 use crate::largest_place::largest_place;
 use crate::pass_weights::PassWeights;
 use crate::query::{
-    BIN_STEP, COUNT_STEP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, TARGET_BINS, log_loss_cap,
-    outputs, target_counts,
+    COUNT_STEP, LABEL_BINS, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, log_loss_cap, outputs,
+    target_counts,
 };
 use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};
 use crate::target_window::TargetWindow;
@@ -60,7 +60,9 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
             let Some(label) = product_label(target, weights.target_window(), label, row.step) else { return };
             add_products(totals, row.features, label, [diagonal, off_diagonal, cross, square].map(i64::from));
         }
-        Map::ClassCount { .. } | Map::TargetSum => add_scored(query, &[], row.step, label, totals),
+        Map::ClassCount { .. } | Map::TargetSum | Map::TargetBins { .. } => {
+            add_scored(query, &[], row.step, label, totals)
+        }
         Map::CorrectCount { .. }
         | Map::ExcessHits { .. }
         | Map::ConfidenceSteps { .. }
@@ -102,6 +104,10 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
             if label != UNUSABLE_LABEL {
                 totals[0] += i128::from(query.weights().target_window().of(label));
             }
+        }
+        Map::TargetBins { bins } => {
+            let Some(bin) = target_bin(label, query.weights().target_window(), bins) else { return };
+            totals[bin] += i128::from(COUNT_STEP);
         }
         Map::CorrectCount { classes } => {
             let Some(class) = class_of(label, classes) else { return };
@@ -219,9 +225,10 @@ pub fn add_marginals(query: &SumQuery, codes: &[u16], label: CodedLabel, totals:
         let Some(class) = class_of(label, classes) else { return };
         totals[class] += i128::from(COUNT_STEP);
     } else {
-        let Some(bin) = target_bin(label) else { return };
+        if label == UNUSABLE_LABEL {
+            return;
+        }
         totals[0] += i128::from(COUNT_STEP);
-        totals[1 + bin] += i128::from(BIN_STEP);
     }
     let mut place = target_counts(classes) as usize;
     for (code, slot) in codes.iter().zip(coding.marginal_kinds()) {
@@ -263,18 +270,17 @@ pub fn number_bin(code: u16, bins: u32) -> usize {
     (u32::from(code.min(CODE_MAX)) * bins / (u32::from(CODE_MAX) + 1)) as usize
 }
 
-/// The bin of a number among [`TARGET_BINS`] of equal width; none for a label that is not usable.
+/// The bin of a number among so many of equal width over a window of the target's bounds; none for a label that is not usable.
 #[must_use]
 #[inline]
-pub fn target_bin(label: CodedLabel) -> Option<usize> {
-    (label != UNUSABLE_LABEL).then_some(bin_of(label) as usize)
+pub fn target_bin(label: CodedLabel, window: TargetWindow, bins: u32) -> Option<usize> {
+    (label != UNUSABLE_LABEL).then(|| bin_of(window.of(label), bins) as usize)
 }
 
 #[inline]
-fn bin_of(label: CodedLabel) -> i16 {
-    const LABELS_OF_A_BIN: i32 = (1 << 16) / TARGET_BINS as i32;
+fn bin_of(label: CodedLabel, bins: u32) -> i16 {
     let above = i32::from(label) - i32::from(i16::MIN);
-    (above / LABELS_OF_A_BIN) as i16
+    ((above * bins as i32) >> 16) as i16
 }
 
 /// `u - 1/2` and `(2u - 1)² - 1/2` in steps of [`COUNT_STEP`], from the code of `u`; each at most half a step count.
@@ -326,7 +332,7 @@ pub fn add_label_bin(query: &SumQuery, label: CodedLabel, totals: &mut [i128]) {
     // Every bin is added to, whatever the label.
     let usable = 1 - is(label, i32::from(UNUSABLE_LABEL));
     for (bin, total) in totals.iter_mut().enumerate() {
-        let counted = is(bin_of(label), bin as i32) * usable;
+        let counted = is(bin_of(label, LABEL_BINS), bin as i32) * usable;
         *total += i128::from(COUNT_STEP) * i128::from(counted);
     }
 }

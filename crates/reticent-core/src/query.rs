@@ -12,12 +12,12 @@ mod steps;
 use std::sync::Arc;
 
 pub use self::error::QueryError;
-pub use self::map::{Loss, Map, ProductTarget, TARGET_BINS, VoteRule, outputs, target_counts};
+pub use self::map::{LABEL_BINS, Loss, Map, ProductTarget, VoteRule, outputs, target_counts};
 use self::map::{marginal_counts, number_slots};
 pub use self::shape::{GRAM_MULTIPLIER_MAX, MATRIX_LABEL_MAX, NUMBER_BINS, QueryShape, STEP_MODELS_MAX};
 pub use self::steps::{
-    BIN_STEP, COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_STEP, MINIMUM_STEPS, MINIMUM_TOLERANCE, PARTY_STEPS, SLOPE_MAX,
-    VOTE_STEPS, log_loss_cap,
+    COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_STEP, MINIMUM_STEPS, MINIMUM_TOLERANCE, PARTY_STEPS, SLOPE_MAX, VOTE_STEPS,
+    log_loss_cap,
 };
 use crate::encoding::{Encoding, LATTICE_NORM_MAX};
 use crate::pass_weights::PassWeights;
@@ -82,6 +82,7 @@ impl SumQuery {
             Map::Minimum(_) => return Err(QueryError::Kind),
             Map::ClassCount { .. }
             | Map::TargetSum
+            | Map::TargetBins { .. }
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }
             | Map::ConfidenceSteps { .. }
@@ -98,6 +99,7 @@ impl SumQuery {
         let has_number = matches!(
             *shape.map(),
             Map::TargetSum
+                | Map::TargetBins { .. }
                 | Map::ResidualSteps { .. }
                 | Map::Gradient { loss: Loss::Huber, .. }
                 | Map::Gram { target: ProductTarget::Number | ProductTarget::NumberOverNorm, .. }
@@ -141,6 +143,7 @@ impl SumQuery {
             | Map::Marginals { .. }
             | Map::NumberBins { .. }
             | Map::TargetSum
+            | Map::TargetBins { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }
@@ -207,6 +210,7 @@ impl SumQuery {
             Map::ClassCount { .. }
             | Map::Marginals { .. }
             | Map::NumberBins { .. }
+            | Map::TargetBins { .. }
             | Map::LabelBins
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }

@@ -275,6 +275,7 @@ impl Engine for PartyVotes {
             }
             Map::ClassCount { .. }
             | Map::TargetSum
+            | Map::TargetBins { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::Marginals { .. }

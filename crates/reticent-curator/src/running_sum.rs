@@ -2,7 +2,7 @@
 
 use reticent_core::coding::{Coding, SlotKind};
 use reticent_core::compact_row::CompactLayout;
-use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, number_bin, product_label};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, number_bin, product_label, target_bin};
 use reticent_core::query::{COUNT_STEP, Loss, Map, ProductTarget, SumQuery, outputs};
 use reticent_core::sum::PartialSum;
 
@@ -82,6 +82,7 @@ impl<'a> RunningSum<'a> {
             | Map::Marginals { .. }
             | Map::NumberBins { .. }
             | Map::TargetSum
+            | Map::TargetBins { .. }
             | Map::MatrixProduct { .. }
             | Map::LabelBins
             | Map::LabelSquares
@@ -123,6 +124,13 @@ impl<'a> RunningSum<'a> {
             self.totals[0] += usable.map(|label| i64::from(window.of(*label))).sum::<i64>();
             return;
         }
+        if let Map::TargetBins { bins } = *query.shape().map() {
+            let window = query.weights().target_window();
+            for bin in labels.iter().filter_map(|label| target_bin(*label, window, bins)) {
+                self.totals[bin] += COUNT_STEP;
+            }
+            return;
+        }
         if let Map::NumberBins { bins, .. } = *query.shape().map() {
             let coding = query.encoding().expect("bins of numbers are asked of a table").coding();
             add_number_bins(bins, coding, codes, labels, &mut self.totals);
@@ -138,7 +146,11 @@ impl<'a> RunningSum<'a> {
     pub fn is_of_codes(query: &SumQuery) -> bool {
         matches!(
             query.shape().map(),
-            Map::ClassCount { .. } | Map::Marginals { .. } | Map::NumberBins { .. } | Map::TargetSum
+            Map::ClassCount { .. }
+                | Map::Marginals { .. }
+                | Map::NumberBins { .. }
+                | Map::TargetSum
+                | Map::TargetBins { .. }
         )
     }
 

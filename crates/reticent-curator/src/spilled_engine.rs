@@ -146,7 +146,11 @@ enum Answer {
 /// Where a question finds its rows, or why it finds none here.
 fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
     match map {
-        Map::ClassCount { .. } | Map::Marginals { .. } | Map::NumberBins { .. } | Map::TargetSum => Ok(Answer::Codes),
+        Map::ClassCount { .. }
+        | Map::Marginals { .. }
+        | Map::NumberBins { .. }
+        | Map::TargetSum
+        | Map::TargetBins { .. } => Ok(Answer::Codes),
         Map::Gradient { .. }
         | Map::ClippedGradient { .. }
         | Map::SoftmaxGradient { .. }

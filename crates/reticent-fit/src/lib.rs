@@ -35,6 +35,7 @@ pub mod raw_columns;
 mod released_marginals;
 mod row_number;
 mod softmax;
+mod target_bins;
 mod trust;
 pub mod unit_rows;
 mod usable_rows;

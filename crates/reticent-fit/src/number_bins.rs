@@ -57,16 +57,15 @@ pub(crate) fn bins_that_tell(coding: &Coding, schema: &Schema, share: MuSquared,
     let shape = QueryShape::of_schema(Map::number_bins(coding, NUMBER_BINS.0), schema).ok()?;
     let sensitivity = (shape.sensitivity(relation)?.get() as f64).sqrt() / COUNT_STEP as f64;
     let noise = sensitivity / share.mu_up() / expected_rows(schema);
-    let told = RUNS * (NOISE_MAX / noise).powi(2);
     if shape.coordinates() / NUMBER_BINS.0 > NUMBERS_MAX {
         return None;
     }
-    let mut bins = NUMBER_BINS.1;
-    while f64::from(bins) > told {
-        bins /= 2;
-        if bins < BINS_MIN {
-            return None;
-        }
-    }
-    Some(Map::number_bins(coding, bins))
+    let bins = bins_told(noise, NOISE_MAX, NUMBER_BINS.1);
+    (bins >= BINS_MIN).then(|| Map::number_bins(coding, bins))
+}
+
+/// The largest power of two, at most `most`, of which an eighth of so many bins has noise of this share of the rows at most, where one has `noise`.
+pub(crate) fn bins_told(noise: f64, noise_max: f64, most: u32) -> u32 {
+    let told = (RUNS * (noise_max / noise).powi(2)).clamp(1.0, f64::from(most)) as u32;
+    1 << told.ilog2()
 }

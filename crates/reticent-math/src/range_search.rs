@@ -123,14 +123,14 @@ pub fn spared(columns: usize, signal: f64) -> f64 {
 
 /// The narrowest run of bins that holds all rows, as far as can be told, with a margin:
 /// ```text
-///   run:     sum of its bins >= (1 - spared) rows - 2 e,    e² = length · noise² + rows_noise²,    2 e <= 3/10 rows
+///   run:     sum of its bins >= (1 - spared) rows - doubt_share 2 e,    e² = length · noise² + rows_noise²,    2 e <= 3/10 rows
 ///   window:  1.25 + 15 spared + 5 · 2 e / rows times as wide, around the same middle, moved into the bounds
 /// ```
-/// `spared` is the share of rows that may be brought to the window's border. Where noise hides every run, the part where the rows are likely:
-/// see `likely_part`. All of the bounds where no window is narrower than two thirds of them.
+/// `spared` is the share of rows that may be brought to the window's border, and `2 e` is taken `doubt_share` times. Where noise hides every run,
+/// the part where the rows are likely: see `likely_part`. All of the bounds where no window is narrower than two thirds of them.
 #[must_use]
-pub fn find_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
-    let part = match shortest_run(counts, spared, 1.0) {
+pub fn find_part(counts: &BinCounts<'_>, spared: f64, doubt_share: f64) -> BoundsPart {
+    let part = match shortest_run(counts, spared, doubt_share) {
         Search::Found(run) => run.part(MARGIN.0 + MARGIN.1 * spared + DOUBT_MARGIN * run.doubt),
         Search::Hidden => likely_part(counts, spared),
         Search::AllBounds => BoundsPart::BOUNDS,
@@ -138,24 +138,37 @@ pub fn find_part(counts: &BinCounts<'_>, spared: f64) -> BoundsPart {
     if part.half < WORTH_WHILE { part } else { BoundsPart::BOUNDS }
 }
 
+/// The part that the rows are seen in: that of [`find_part`] but for its margin, a quarter of the run. All of the bounds where noise hides every run.
+#[must_use]
+pub fn seen_part(counts: &BinCounts<'_>, spared: f64, doubt_share: f64) -> BoundsPart {
+    match shortest_run(counts, spared, doubt_share) {
+        Search::Found(run) => run.part(MARGIN.0),
+        Search::Hidden | Search::AllBounds => BoundsPart::BOUNDS,
+    }
+}
+
 /// A part in which a target was found, made wider where that costs next to nothing: rows that noise hid may lie beyond it, and would count as if
 /// at its border, which no standard error knows of.
 /// ```text
 ///   half:  (V / (200 sum_j k_j))^(1/2),  at most 3 times the found one;  never less than it, and all of the bounds where it is 2/3 of them
-///   V:     (v^(1/2) - step/2)²,  v the variance of the middles of the found part's bins, less two standard deviations of its noise
 /// ```
-/// `noise_squares`, `k_j`: the mean square of what noise along direction `j` adds to predictions where all of the bounds are read, with the bounds
-/// as -1 and 1. `V` is what the target varies by at least: rows are up to half a bin from its middle.
+/// `variance`, `V`: what the target varies by at least ([`variance_at_least`]). `noise_squares`, `k_j`: the mean square of what noise along direction
+/// `j` adds to predictions where all of the bounds are read. Both with the bounds as -1 and 1.
 #[must_use]
-pub fn widened(found: BoundsPart, counts: &BinCounts<'_>, noise_squares: &[f64]) -> BoundsPart {
+pub fn widened(found: BoundsPart, variance: f64, noise_squares: &[f64]) -> BoundsPart {
     let noise = noise_squares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let negligible = (NEGLIGIBLE * variance_at_least(found, counts) / noise).sqrt();
+    let negligible = (NEGLIGIBLE * variance / noise).sqrt();
     let half = negligible.min(WIDENED_MAX * found.half).max(found.half);
     if half < WORTH_WHILE { BoundsPart { half, ..found } } else { BoundsPart::BOUNDS }
 }
 
-/// What rows in a part vary by at least, with the bounds as -1 and 1: see [`widened`].
-fn variance_at_least(part: BoundsPart, counts: &BinCounts<'_>) -> f64 {
+/// What rows in a part vary by at least, with the bounds of the bins as -1 and 1:
+/// ```text
+///   (v^(1/2) - step/2)²,  v the variance of the middles of the part's bins, less two standard deviations of its noise
+/// ```
+/// Rows are up to half a bin from its middle.
+#[must_use]
+pub fn variance_at_least(part: BoundsPart, counts: &BinCounts<'_>) -> f64 {
     let step = 2.0 / counts.bins.len() as f64;
     let of_middle = |(bin, count): (usize, &f64)| ((bin as f64 + 0.5) * step - 1.0 - part.centre, *count);
     let within: Vec<(f64, f64)> =
@@ -396,7 +409,7 @@ pub fn find_labels(
 ) -> BoundsPart {
     let search = |rows: f64, rows_noise: f64| {
         let counts = BinCounts { bins, noise: bin_noise, rows, rows_noise };
-        (find_part(&counts, spared(column_squares.len(), rows / product_noise)), counts)
+        (find_part(&counts, spared(column_squares.len(), rows / product_noise), 1.0), counts)
     };
     let rows = rows as f64;
     let of_all = search(rows, 0.0);
@@ -404,7 +417,7 @@ pub fn find_labels(
     let is_short = counted < rows - doubt || of_all.0 == BoundsPart::BOUNDS;
     let (found, counts) = if is_short && counted > doubt { search(counted.min(rows), doubt / 2.0) } else { of_all };
     let noise_square = |square: &f64| (product_noise.powi(2) / (square * rows)).min(square / rows);
-    widened(found, &counts, &column_squares.iter().map(noise_square).collect::<Vec<f64>>())
+    widened(found, variance_at_least(found, &counts), &column_squares.iter().map(noise_square).collect::<Vec<f64>>())
 }
 
 #[cfg(test)]
@@ -421,7 +434,7 @@ mod tests {
     }
 
     fn found(bins: &[f64], noise: f64, spared: f64) -> BoundsPart {
-        find_part(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, spared)
+        find_part(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, spared, 1.0)
     }
 
     fn half(bins: &[f64], noise: f64, spared: f64) -> f64 {
@@ -453,7 +466,7 @@ mod tests {
         let bin_square = (2.0f64 / 256.0).powi(2);
         let half = |noise: f64, noise_square: f64| {
             let counts = BinCounts { bins: &two_places, noise, rows: 1000.0, rows_noise: 0.0 };
-            let part = widened(found, &counts, &[noise_square / 4.0, 0.75 * noise_square]);
+            let part = widened(found, variance_at_least(found, &counts), &[noise_square / 4.0, 0.75 * noise_square]);
             assert!((part.centre - found.centre).abs() < 1e-12);
             part.half
         };
@@ -470,11 +483,13 @@ mod tests {
         assert!((half(500.0, 1e-12) - found.half).abs() < 1e-12, "noise may be all that varies");
         // All of the bounds where little is missing.
         let counts = BinCounts { bins: &two_places, noise: 0.0, rows: 1000.0, rows_noise: 0.0 };
-        assert_eq!(widened(BoundsPart { half: 0.25, ..found }, &counts, &[1e-12]), BoundsPart::BOUNDS);
+        let half_of_them = BoundsPart { half: 0.25, ..found };
+        assert_eq!(widened(half_of_them, variance_at_least(half_of_them, &counts), &[1e-12]), BoundsPart::BOUNDS);
         // In one bin nothing is known to vary.
         let one = bins(100, &[1.0]);
-        let narrow = find_part(&BinCounts { bins: &one, ..counts }, 0.0);
-        assert_eq!(widened(narrow, &BinCounts { bins: &one, ..counts }, &[1e-12]), narrow);
+        let counts = BinCounts { bins: &one, ..counts };
+        let narrow = find_part(&counts, 0.0, 1.0);
+        assert_eq!(widened(narrow, variance_at_least(narrow, &counts), &[1e-12]), narrow);
     }
 
     /// Of 10,000 rows 1 in 50 lies far out, which noise of the bins may hide; noise of the product decides whether it is read there.
@@ -600,7 +615,7 @@ mod tests {
             let bins: Vec<f64> = case["bins"].as_array().expect("a list").iter().map(number).collect();
             let rows = number(&case["rows"]);
             let counts = BinCounts { bins: &bins, noise: number(&case["noise"]), rows, rows_noise: 0.0 };
-            let part = find_part(&counts, number(&case["spared"]));
+            let part = find_part(&counts, number(&case["spared"]), 1.0);
             let [centre, half] = [0, 1].map(|place| number(&case["part"][place]));
             assert!(
                 (part.centre - centre).abs() < 1e-12 && (part.half - half).abs() < 1e-12,
@@ -609,7 +624,7 @@ mod tests {
         }
         // Where only the number of rows is doubtful, a clear bin is.
         let clear = bins(100, &[1.0]);
-        let part = find_part(&BinCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0);
+        let part = find_part(&BinCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0, 1.0);
         assert!((part.half - 1.25 / 256.0).abs() < 1e-12, "{part:?}");
     }
 
@@ -665,6 +680,6 @@ mod tests {
         assert_eq!(found(&bins(0, &[1.0 / 256.0; 256]), 1.0, 0.02), BoundsPart::BOUNDS);
         assert_eq!(found(&bins(0, &[-1.0; 256]), 300.0, 0.02), BoundsPart::BOUNDS);
         let empty = BinCounts { bins: &[0.0; 256], noise: 1.0, rows: 1.0, rows_noise: 1.0 };
-        assert_eq!(find_part(&empty, 0.0), BoundsPart::BOUNDS);
+        assert_eq!(find_part(&empty, 0.0, 1.0), BoundsPart::BOUNDS);
     }
 }

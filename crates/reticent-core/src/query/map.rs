@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 #[cfg(doc)]
-use super::{BIN_STEP, COUNT_STEP, LOG_LOSS_STEP, MINIMUM_STEPS, PARTY_STEPS, STEP_MODELS_MAX, log_loss_cap};
+use super::{COUNT_STEP, LOG_LOSS_STEP, MINIMUM_STEPS, PARTY_STEPS, STEP_MODELS_MAX, log_loss_cap};
 use crate::coding::{Coding, SlotKind};
 use crate::minimum::Minimum;
 #[cfg(doc)]
@@ -24,8 +24,7 @@ pub enum Map {
     /// [`COUNT_STEP`]: `u - 1/2` and `(2u - 1)² - 1/2` with `u` in `[0, 1]`. Class counts come first, then slot by slot, then the
     /// same moments of the size of a row's list, where rows have one. [`Map::marginals`] makes it.
     Marginals {
-        /// Declared classes. 0 for a numeric target, which in their place has the count of usable rows and then, in steps of
-        /// [`BIN_STEP`], the rows in each of [`TARGET_BINS`] bins of its bounds.
+        /// Declared classes. 0 for a numeric target, which in their place has the count of usable rows.
         classes: u32,
         /// Numeric slots of the coding, and the list: two coordinates each.
         numeric: u32,
@@ -44,6 +43,12 @@ pub enum Map {
     },
     /// The numbers of the target, its bounds or a [`TargetWindow`] in them mapped onto `-32767..=32767`: one coordinate.
     TargetSum,
+    /// Rows by the bin of their target, a number, among some of equal width over its bounds or a [`TargetWindow`] in them, in steps of
+    /// [`COUNT_STEP`]: one coordinate a bin. What lies beyond the window is in its first or last bin.
+    TargetBins {
+        /// Bins: a power of two, 2 to 256.
+        bins: u32,
+    },
     /// Slope of the loss times the lattice row: one coordinate a column.
     Gradient {
         /// The loss.
@@ -119,7 +124,7 @@ pub enum Map {
         /// which has a price under label adjacency alone.
         eigenvalue: u64,
     },
-    /// Rows of a public matrix by the bin of their label, a number, among [`TARGET_BINS`] of equal width over its bounds, in steps of
+    /// Rows of a public matrix by the bin of their label, a number, among [`LABEL_BINS`] of equal width over its bounds, in steps of
     /// [`COUNT_STEP`]. The matrix says which rows are meant, and nothing else.
     LabelBins,
     /// Squares of the labels of a public matrix's rows, numbers with their bounds or a [`TargetWindow`] in them as `[-1, 1]`: one
@@ -238,8 +243,8 @@ pub enum VoteRule {
     Soft,
 }
 
-/// Bins of equal width over the bounds of a numeric target: see [`Map::Marginals`].
-pub const TARGET_BINS: u32 = 256;
+/// Bins of equal width over the bounds of labels that are numbers: see [`Map::LabelBins`].
+pub const LABEL_BINS: u32 = 256;
 
 impl Map {
     /// [`Map::Marginals`] of all that a coding has; 0 classes for a numeric target.
@@ -263,6 +268,7 @@ impl Map {
             | Self::Marginals { .. }
             | Self::NumberBins { .. }
             | Self::TargetSum
+            | Self::TargetBins { .. }
             | Self::Gram { .. }
             | Self::MatrixProduct { .. }
             | Self::LabelBins
@@ -289,10 +295,10 @@ pub const fn outputs(classes: u32) -> usize {
     if classes <= 2 { 1 } else { classes as usize }
 }
 
-/// Coordinates of [`Map::Marginals`] that count rows by their target: classes, or the count of usable rows and its bins.
+/// Coordinates of [`Map::Marginals`] that count rows by their target: classes, or the count of usable rows.
 #[must_use]
 pub const fn target_counts(classes: u32) -> u32 {
-    if classes > 0 { classes } else { 1 + TARGET_BINS }
+    if classes > 0 { classes } else { 1 }
 }
 
 /// Numbers, blocks of categories and categories that marginals are asked of.

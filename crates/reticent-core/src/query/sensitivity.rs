@@ -1,8 +1,8 @@
 //! Sensitivities: how far one unit can move a sum. Pure integer functions of the query's shape; nobody types one.
 
 use super::{
-    BIN_STEP, COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS,
-    QueryShape, VoteRule, log_loss_cap,
+    COUNT_STEP, GRADIENT_NORM_MAX, LOG_LOSS_STEP, Loss, MINIMUM_STEPS, MINIMUM_TOLERANCE, Map, PARTY_STEPS, QueryShape,
+    VoteRule, log_loss_cap,
 };
 use crate::adjacency::{Adjacency, Relation};
 use crate::ceil_sqrt::ceil_sqrt;
@@ -12,13 +12,7 @@ use crate::units::{L1Sensitivity, MuSquared, SensitivitySquared};
 /// The square of the longest slope times row.
 const SLOPE_ROW_SQUARE: u128 = (GRADIENT_NORM_MAX as u128).pow(2);
 const COUNT_SQUARE: u128 = (COUNT_STEP as u128).pow(2);
-const BIN_SQUARE: u128 = (BIN_STEP as u128).pow(2);
 const NORM: u128 = LATTICE_NORM_MAX as u128;
-
-/// Square of what a row adds to the cell of marginals that its target chooses: its class, or the bin of its number.
-const fn target_cell_square(classes: u32) -> u128 {
-    if classes > 0 { COUNT_SQUARE } else { BIN_SQUARE }
-}
 
 /// The share of what the votes of a party can reach that its products are shortened to.
 const PARTY_REACH: (u128, u128) = (17, 20);
@@ -102,7 +96,7 @@ impl QueryShape {
         let rows = u128::from(self.unit.rows_max());
         let row = match self.map {
             Map::Gram { .. } => self.gram_l1(relation.adjacency)?,
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => match relation.adjacency {
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } | Map::TargetBins { .. } => match relation.adjacency {
                 Adjacency::AddRemove => COUNT_STEP as u128,
                 Adjacency::Replace | Adjacency::Label => 2 * COUNT_STEP as u128,
                 Adjacency::Party => return None,
@@ -152,6 +146,7 @@ impl QueryShape {
             | Map::Marginals { .. }
             | Map::NumberBins { .. }
             | Map::TargetSum
+            | Map::TargetBins { .. }
             | Map::Gradient { .. }
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
@@ -175,7 +170,7 @@ impl QueryShape {
     /// Square of the largest norm of one row's contribution.
     fn row_norm_square(&self) -> u128 {
         match self.map {
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => COUNT_SQUARE,
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } | Map::TargetBins { .. } => COUNT_SQUARE,
             Map::TargetSum => NORM.pow(2),
             Map::CorrectCount { .. } => 2 * COUNT_SQUARE,
             // At most (1 - p, (1 - p)/2) or (-p, (1 - p)/2).
@@ -185,10 +180,9 @@ impl QueryShape {
             Map::LogLoss { classes } => (LOG_LOSS_STEP as u128 * u128::from(log_loss_cap(classes))).pow(2),
             // Count, quarter error, |label|, squared label: each at most one step.
             Map::SquaredError => 4 * COUNT_SQUARE,
-            // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4. The bin of a numeric target: three steps.
-            Map::Marginals { classes, numeric, categorical, .. } => {
-                let bin = if classes > 0 { 0 } else { BIN_SQUARE };
-                bin + COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)
+            // Moments of a number: |u - 1/2|² + |(2u-1)² - 1/2|² <= 1/4 + 1/4.
+            Map::Marginals { numeric, categorical, .. } => {
+                COUNT_SQUARE * (1 + u128::from(categorical)) + COUNT_SQUARE / 2 * u128::from(numeric)
             }
             // One bin of every number.
             Map::NumberBins { numeric, .. } => COUNT_SQUARE * u128::from(numeric),
@@ -215,12 +209,15 @@ impl QueryShape {
             // Three coordinates move by at most one step, the label by two.
             Map::SquaredError => 7 * COUNT_SQUARE,
             // From one cell to another.
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } | Map::NumberBins { .. } => 2 * self.row_norm_square(),
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } | Map::NumberBins { .. } | Map::TargetBins { .. } => {
+                2 * self.row_norm_square()
+            }
             // From one cell to another in each block of counts. Moments with c = 2u-1 move from (c/2, c²-1/2) to
             // (c'/2, c'²-1/2): with a = |c - c'| <= 2 and |c + c'| <= 2 - a the square is at most a² (1/4 + (2-a)²), whose
             // maximum over a is 1.2862; 13/10 leaves room for the rounding of both moments.
             Map::Marginals { classes, numeric, categorical, .. } => {
-                let counts = 2 * (target_cell_square(classes) + COUNT_SQUARE * u128::from(categorical));
+                let cells = u128::from(classes > 0) + u128::from(categorical);
+                let counts = 2 * COUNT_SQUARE * cells;
                 let usable = counts + COUNT_SQUARE * 13 / 10 * u128::from(numeric);
                 // A row whose number becomes unusable leaves the count, and all else with it.
                 usable.max(self.row_norm_square())
@@ -247,9 +244,9 @@ impl QueryShape {
             // The first coordinate alone looks at the label, and moves by the weight.
             Map::ConfidenceSteps { .. } => self.row_norm_square(),
             Map::SquaredError | Map::TargetSum | Map::ResidualSteps { .. } => self.row_change_square(),
-            // From one class or bin to another, or, unusable, out of the sum.
-            Map::Marginals { classes, .. } => (2 * target_cell_square(classes)).max(self.row_norm_square()),
-            Map::ClassCount { .. } | Map::ScoreHistogram { .. } => 2 * self.row_norm_square(),
+            // From one class to another, or, unusable, out of the sum.
+            Map::Marginals { classes, .. } => (2 * COUNT_SQUARE * u128::from(classes > 0)).max(self.row_norm_square()),
+            Map::ClassCount { .. } | Map::ScoreHistogram { .. } | Map::TargetBins { .. } => 2 * self.row_norm_square(),
             // s·x to (s - 2048)·x with 0 <= s <= 2048; to 0 when the label becomes unusable.
             Map::Gradient { loss: Loss::Logistic, .. } => self.row_norm_square(),
             // min(s, t)·x to -min(2048 - s, t)·x with t ||x|| <= clip: together at most 2048 and at most 2t.
@@ -332,6 +329,7 @@ impl QueryShape {
             | Map::Marginals { .. }
             | Map::NumberBins { .. }
             | Map::TargetSum
+            | Map::TargetBins { .. }
             | Map::Gradient { .. }
             | Map::ClippedGradient { .. }
             | Map::SoftmaxGradient { .. }

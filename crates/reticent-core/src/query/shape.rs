@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{GRADIENT_NORM_MAX, Map, ProductTarget, QueryError, TARGET_BINS, target_counts};
+use super::{GRADIENT_NORM_MAX, LABEL_BINS, Map, ProductTarget, QueryError, target_counts};
 use crate::adjacency::{PrivacyUnit, UNIT_ROWS_MAX};
 use crate::schema::{ROWS_MAX_LIMIT, Schema};
 
@@ -18,7 +18,7 @@ pub struct QueryShape {
 /// Most models that [`Map::ConfidenceSteps`] and [`Map::ResidualSteps`] compare.
 pub const STEP_MODELS_MAX: u32 = 64;
 
-/// Fewest and most bins of equal width over the bounds of a number: see [`Map::NumberBins`].
+/// Fewest and most bins of equal width over the bounds of a number: see [`Map::NumberBins`] and [`Map::TargetBins`].
 pub const NUMBER_BINS: (u32, u32) = (2, 256);
 
 /// Largest multiplier of a block of [`Map::Gram`].
@@ -83,6 +83,7 @@ impl QueryShape {
 
 fn check_ranges(map: &Map) -> Result<(), QueryError> {
     let range = |fits: bool, what| if fits { Ok(()) } else { Err(QueryError::Range(what)) };
+    let is_legal = |bins: u32| bins.is_power_of_two() && (NUMBER_BINS.0..=NUMBER_BINS.1).contains(&bins);
     match *map {
         Map::ClassCount { classes }
         | Map::SoftmaxGradient { classes, .. }
@@ -98,9 +99,9 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
         Map::Marginals { classes: 1, .. } => Err(QueryError::Classes(1)),
         Map::NumberBins { numeric, bins } => {
             range(numeric > 0, "the number of numeric columns")?;
-            let is_legal = bins.is_power_of_two() && (NUMBER_BINS.0..=NUMBER_BINS.1).contains(&bins);
-            range(is_legal, "the number of bins")
+            range(is_legal(bins), "the number of bins")
         }
+        Map::TargetBins { bins } => range(is_legal(bins), "the number of bins"),
         Map::ConfidenceSteps { models, .. } | Map::ResidualSteps { models } => {
             range((1..=STEP_MODELS_MAX).contains(&models), "the number of models")
         }
@@ -147,7 +148,8 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
         Map::LogLoss { .. } | Map::TargetSum | Map::LabelSquares => 1,
-        Map::LabelBins => u64::from(TARGET_BINS),
+        Map::LabelBins => u64::from(LABEL_BINS),
+        Map::TargetBins { bins } => u64::from(bins),
         Map::NumberBins { numeric, bins } => u64::from(bins) * u64::from(numeric),
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
         Map::ConfidenceSteps { models, .. } | Map::ResidualSteps { models } => u64::from(models),

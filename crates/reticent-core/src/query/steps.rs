@@ -18,10 +18,6 @@ const _: () = assert!(ROWS_MAX_LIMIT as u128 * (GRADIENT_NORM_MAX as u128) < 1 <
 /// Steps that one counted row adds: counts are kept on a fine lattice so that the noise scale can be fine too.
 pub const COUNT_STEP: i64 = 1 << 20;
 
-/// Steps that one row adds to the bin of its number: three counts. Where a target lies is worth more than what the other marginals lose, which
-/// is as much as 18 more numbers would cost them.
-pub const BIN_STEP: i64 = 3 * COUNT_STEP;
-
 /// Steps of one unit of log loss.
 pub const LOG_LOSS_STEP: i64 = 1 << 20;
 

@@ -34,6 +34,7 @@ fn map(name: &str) -> Map {
         "marginals, a number" => marginals(0, 1, 0, 0),
         "marginals, numbers and categories" => marginals(0, 4, 3, 12),
         "bins of numbers" => Map::NumberBins { numeric: 5, bins: 64 },
+        "bins of the target" => Map::TargetBins { bins: 64 },
         "target sum" => Map::TargetSum,
         "logistic gradient" => Map::Gradient { loss: Loss::Logistic, columns },
         "gradient of Huber's loss" => Map::Gradient { loss: Loss::Huber, columns },
@@ -54,7 +55,7 @@ fn integers(values: &Value) -> Option<Vec<u128>> {
 #[test]
 fn every_question_declares_what_the_formulas_give() {
     let cases: Vec<Value> = serde_json::from_str(GOLDEN).expect("JSON");
-    assert_eq!(cases.len(), 26);
+    assert_eq!(cases.len(), 27);
     for case in cases {
         let name = case["query"].as_str().expect("a name");
         let (l2, l1) = (integers(&case["l2_square"]).expect("three"), integers(&case["l1"]));

@@ -51,9 +51,10 @@ fn queries(weights: &[f64]) -> Vec<SumQuery> {
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 2048 * 32767 },
         Map::ClippedGradient { columns: COLUMNS as u32, clip: 1 },
         Map::TargetSum,
+        Map::TargetBins { bins: 16 },
     ];
     let query = |map: Map| {
-        let has_window = matches!(map, Map::TargetSum | Map::Gram { square: 1 | 7, .. });
+        let has_window = matches!(map, Map::TargetSum | Map::TargetBins { .. } | Map::Gram { square: 1 | 7, .. });
         let weights: Vec<f64> = weights.iter().cycle().take(map.weights(COLUMNS)).copied().collect();
         let pass = if has_window {
             PassWeights::of_target(TargetWindow::new(-0.3, 0.1))

@@ -1,8 +1,8 @@
 //! Class counts, category counts and two moments of every number, from the codes of rows.
 
 use reticent_core::coding::{CODE_MAX, Coding, SlotKind};
-use reticent_core::contribution::{CodedLabel, class_of, target_bin};
-use reticent_core::query::{BIN_STEP, COUNT_STEP, target_counts};
+use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL, class_of};
+use reticent_core::query::{COUNT_STEP, target_counts};
 
 /// Which places of the totals belong to which of a row's codes.
 pub struct MarginalPlaces {
@@ -53,16 +53,17 @@ impl MarginalPlaces {
         self.totals
     }
 
-    /// Counts a row by its class, or its number by its bin; false for a row that does not count.
+    /// Counts a row, by its class where it has one; false for a row that does not count.
     #[inline(always)]
     fn count(&self, label: CodedLabel, totals: &mut [i64]) -> bool {
         if self.classes > 0 {
             let Some(class) = class_of(label, self.classes) else { return false };
             totals[class] += COUNT_STEP;
         } else {
-            let Some(bin) = target_bin(label) else { return false };
+            if label == UNUSABLE_LABEL {
+                return false;
+            }
             totals[0] += COUNT_STEP;
-            totals[1 + bin] += BIN_STEP;
         }
         true
     }

@@ -30,7 +30,10 @@ pub(crate) fn encoding(schema: &Schema, norm: NormRule) -> Arc<Encoding> {
 
 pub(crate) fn query(map: Map, encoding: &Arc<Encoding>, weights: &[f64]) -> SumQuery {
     // So narrow that the few labels of these tables lie apart in it.
-    let is_windowed = matches!(map, Map::TargetSum | Map::Gram { target: ProductTarget::Number, square: 1, .. });
+    let is_windowed = matches!(
+        map,
+        Map::TargetSum | Map::TargetBins { .. } | Map::Gram { target: ProductTarget::Number, square: 1, .. }
+    );
     let columns = encoding.coding().columns().len();
     let weights: Vec<f64> = weights.iter().cycle().take(map.weights(columns)).copied().collect();
     let pass = if is_windowed {
@@ -48,7 +51,7 @@ fn gram(target: ProductTarget, [diagonal, off_diagonal, cross, square]: [u32; 4]
     Map::Gram { columns: COLUMNS as u32, target, diagonal, off_diagonal, cross, square }
 }
 
-pub(crate) fn maps() -> [Map; 24] {
+pub(crate) fn maps() -> [Map; 25] {
     let clipped = |clip| Map::ClippedGradient { columns: COLUMNS as u32, clip };
     [
         Map::ClassCount { classes: 2 },
@@ -72,6 +75,7 @@ pub(crate) fn maps() -> [Map; 24] {
         Map::Marginals { classes: 0, numeric: 3, categorical: 2, categories: 8 },
         Map::NumberBins { numeric: 3, bins: 32 },
         Map::TargetSum,
+        Map::TargetBins { bins: 16 },
         // Bounds of slopes are kept for the next pass, which may have another clip norm.
         clipped(1 << 22),
         clipped(1 << 20),

@@ -155,7 +155,8 @@ impl Fit {
         } else {
             let gram = releases.planned(last);
             let (mu, noise) = (effective_mu(gram, &self.schema.relation(), self.mu), target_noise(gram));
-            let mut marginals = NumberMarginals::released(releases, &self.encoding, mu, SCALING)?;
+            let mut marginals =
+                NumberMarginals::released(releases, &self.encoding, (mu, declared_rows(&self.schema)), SCALING)?;
             marginals.widen_window(noise);
             let target_mean = marginals.target_mean(releases, last - 1)?;
             let target_variance = marginals.target_variance(target_mean.value);

@@ -33,6 +33,7 @@ use crate::number_marginals::{NumberMarginals, plan_marginals};
 use crate::plan::{Plan, PlanError, plan_release};
 use crate::prepared_fit::{FitError, Fitted, PreparedFit, Releases};
 use crate::released_marginals::ScalingRule;
+use crate::row_number::declared_rows;
 
 /// Of numbers columns have their share only where there is signal: noise that longer columns bring makes a model worse than the mean.
 const SCALING: ScalingRule = ScalingRule { share_power: 2, ..super::SCALING };
@@ -92,7 +93,7 @@ impl Fit {
         let of_gradient = releases.count() - 2;
         let gradient_noise = releases.planned(of_gradient).noise_scale.get() as f64 * gradient_step();
         let mu = f64::from(passes.get()).sqrt() / gradient_noise;
-        let mut marginals = NumberMarginals::released(releases, plain, mu, SCALING)?;
+        let mut marginals = NumberMarginals::released(releases, plain, (mu, declared_rows(schema)), SCALING)?;
         let found = marginals.target_mean(releases, of_gradient - 1)?;
         let mean = TargetMean { value: found.expected(), ..found };
         let (window, signal, rows) = (marginals.window, marginals.signal, marginals.usable);
