@@ -192,7 +192,7 @@ impl NumberMarginals {
     /// The mean that a sum stands for, with the error of both that and the number of rows.
     fn mean_of(&self, sum: [f64; 2]) -> TargetMean {
         let (value, deviation) = quotient(sum, [self.usable, self.rows_noise]);
-        TargetMean { value, deviation, centre_deviation: self.scaled.centre_noise() }
+        TargetMean { value, deviation }
     }
 
     /// Variance of the target in its window around `mean`, from its bins there as far as they stand out of their noise.

@@ -35,8 +35,11 @@ pub(crate) struct ScaledColumns {
     pub(crate) scale: Vec<f64>,
     /// Root of the mean square of a row's norm: `A`.
     pub(crate) row_norm: f64,
-    /// What the error of its centre is in every scaled column: a standard deviation, 0 for the intercept.
+    /// What the error of its centre, or of the mean that is known of it, is in every scaled column: a standard deviation, 0 for the intercept. Of
+    /// the mean of a listed column nothing is known but how long it may be.
     centre_error: Vec<f64>,
+    /// Mean of every scaled column that is not centred, as released: of the categories of wide blocks. 0 of all others.
+    mean: Vec<f64>,
     /// The categories of every feature that has some.
     pub(crate) categories: Vec<CategoryShares>,
     variance: Vec<f64>,
@@ -185,7 +188,10 @@ impl ReleasedMarginals {
             let mut scaled = self.scaled_above(coding, signal, floor);
             let errors = scaled.scale[1..].iter().zip(&self.noise).map(|(scale, noise)| scale * noise);
             scaled.centre_error.extend(errors);
-            let of_columns = coding.columns().iter().zip(&scaled.centre_error);
+            let first_listed = scaled.centre_error.len();
+            let of_lists: Vec<f64> = scaled.deviations().split_off(first_listed);
+            scaled.centre_error.extend(of_lists);
+            let of_columns = coding.columns().iter().zip(&scaled.centre_error[..first_listed]);
             let lengthened: f64 =
                 of_columns.filter(|(column, _)| column.is_number()).map(|(_, error)| error.powi(2)).sum();
             if lengthened <= lengthened_max * scaled.row_norm.powi(2) || floor > 0.25 {
@@ -203,7 +209,7 @@ impl ReleasedMarginals {
         let floor = floor + rare * NUMERIC_RARE + (rare * NUMERIC_RARE * many).min(numeric.mean_variance);
         let whole = (0.2 + rare).sqrt();
         let (mut centre, mut scale, mut variance, mut square) = (vec![0.0], vec![1.0], vec![0.0], vec![0.0]);
-        let (mut before, mut categories) = (0.0, Vec::new());
+        let (mut before, mut categories, mut means) = (0.0, Vec::new(), vec![0.0]);
         let mut columns = self.mean.iter().zip(&self.variance);
         for slot in coding.slot_kinds() {
             let (count, block) = match slot {
@@ -224,6 +230,7 @@ impl ReleasedMarginals {
                 before += unscaled * unscaled * spread;
                 let at = if is_centred { *mean } else { 0.0 };
                 centre.push(at);
+                means.push(mean - at);
                 scale.push(unscaled * block);
                 variance.push(*spread);
                 square.push(spread + (mean - at).powi(2));
@@ -236,6 +243,7 @@ impl ReleasedMarginals {
         if let (Some(listed), Some(list_square)) = (coding.listed(), self.list_square) {
             let columns = listed.features().len();
             centre.extend(std::iter::repeat_n(0.0, columns));
+            means.extend(std::iter::repeat_n(0.0, columns));
             scale.extend(std::iter::repeat_n((LIST_SQUARE / list_square).sqrt(), columns));
             for of_column in [&mut variance, &mut square] {
                 of_column.extend(std::iter::repeat_n(list_square / columns as f64, columns));
@@ -244,7 +252,8 @@ impl ReleasedMarginals {
         let row_norm = (1.0 + total(&scale, &square)).sqrt();
         let listed = coding.listed().map_or(0, |listed| listed.features().len());
         let reach = scale.clone();
-        ScaledColumns { centre, scale, row_norm, centre_error: vec![0.0], categories, variance, reach, listed }
+        let mean = means.iter().zip(&scale).map(|(mean, scale)| mean * scale).collect();
+        ScaledColumns { centre, scale, row_norm, centre_error: vec![0.0], mean, categories, variance, reach, listed }
     }
 }
 
@@ -285,6 +294,7 @@ impl ScaledColumns {
             self.scale[1..].iter_mut().for_each(|scale| *scale *= times.sqrt());
             self.reach[1..].iter_mut().for_each(|reach| *reach *= times.sqrt());
             self.centre_error[1..].iter_mut().for_each(|error| *error *= times.sqrt());
+            self.mean[1..].iter_mut().for_each(|mean| *mean *= times.sqrt());
             self.row_norm = (1.0 + features_square_min).sqrt();
         }
         self
@@ -331,10 +341,19 @@ impl ScaledColumns {
         std::iter::once(of_intercept).chain(self.reach.iter().zip(&deviations).skip(1).map(of_column)).collect()
     }
 
-    /// What the error of a centre is in its scaled column: root of the mean square over those that released it.
-    pub(crate) fn centre_noise(&self) -> f64 {
-        let columns = self.centre_error.len() - 1;
-        (self.centre_error.iter().map(|error| error.powi(2)).sum::<f64>() / columns.max(1) as f64).sqrt()
+    /// What the mean of every scaled column is from 0, a standard deviation: what is known of it, and the error of that.
+    pub(crate) fn mean_deviations(&self) -> Vec<f64> {
+        self.centre_error.iter().zip(&self.mean).map(|(error, mean)| error.hypot(*mean)).collect()
+    }
+
+    /// Whether rows list columns, whose means are not known.
+    pub(crate) fn has_list(&self) -> bool {
+        self.listed > 0
+    }
+
+    /// The mean score of all rows under these weights without that of an intercept, as far as it is known.
+    pub(crate) fn mean_score(&self, weights: &[f64]) -> f64 {
+        weights.iter().zip(&self.mean).map(|(weight, mean)| weight * mean).sum()
     }
 
     /// Standard deviation of the score of a row under these weights, as if columns were uncorrelated.
@@ -342,9 +361,13 @@ impl ScaledColumns {
         deviation_of_sum(weights, &self.deviations())
     }
 
-    /// Standard deviation of what errors of the centres add to the scores of all rows under these weights.
-    pub(crate) fn score_centre_error(&self, weights: &[f64]) -> f64 {
-        deviation_of_sum(weights, &self.centre_error)
+    /// What is not known of the mean score, a standard deviation: errors of centres and of known means, and of listed columns all that they may add
+    /// together, as those of a long list do that go one way.
+    pub(crate) fn mean_score_error(&self, weights: &[f64]) -> f64 {
+        let of_lists = self.centre_error.len() - self.listed;
+        let (released, listed) = weights.split_at(of_lists);
+        let together = listed.iter().zip(&self.centre_error[of_lists..]).map(|(weight, error)| (weight * error).abs());
+        deviation_of_sum(released, &self.centre_error[..of_lists]).hypot(together.sum())
     }
 }
 
@@ -455,9 +478,10 @@ mod tests {
             assert!((square(&found) - expected).abs() < 1e-9, "{} instead of {expected}", square(&found));
             assert!((found.row_norm - (1.0 + expected).sqrt()).abs() < 1e-12);
             let times = (expected / square(&plain)).sqrt();
-            assert!((found.centre_noise() - times * plain.centre_noise()).abs() < 1e-12);
-            let squares = [[7.0, 1.0, 0.0], [7.0, 0.0, 1.0]].map(|weights| found.score_centre_error(&weights).powi(2));
-            assert!((squares[0] + squares[1] - 2.0 * found.centre_noise().powi(2)).abs() < 1e-12, "not the intercept");
+            for (weights, place) in [([7.0, 1.0, 0.0], 1), ([7.0, 0.0, 1.0], 2)] {
+                let error = times * plain.mean_deviations()[place];
+                assert!((found.mean_score_error(&weights) - error).abs() < 1e-12 && error > 0.0, "not the intercept");
+            }
             for (found, plain) in found.scale[1..].iter().zip(&plain.scale[1..]) {
                 assert!((found - times * plain).abs() < 1e-9 * found);
             }
@@ -474,6 +498,7 @@ mod tests {
             scale: reach.to_vec(),
             row_norm: 2.0f64.sqrt(),
             centre_error: vec![0.0; 5],
+            mean: vec![0.0; 5],
             categories: Vec::new(),
             variance: variance.to_vec(),
             reach: reach.to_vec(),
@@ -491,6 +516,28 @@ mod tests {
         let enlarged = of([0.0, 0.25, 0.0, 0.0, 0.0]);
         let enlarged = ScaledColumns { row_norm: 1.25f64.sqrt(), ..enlarged }.enlarged(2.25).noise_squares(0.01);
         assert!((enlarged[1] - 1.5 * (0.01 * (3.25 + 9.0f64)).powi(2) / 2.25).abs() < 1e-12, "{enlarged:?}");
+    }
+
+    /// By hand: the second column has a known mean, 3 · 2; errors of the first two add in squares, and those of two listed columns as they are.
+    #[test]
+    fn the_mean_score_is_known_as_far_as_the_means_of_its_columns_are() {
+        let scaled = ScaledColumns {
+            centre: vec![0.0; 5],
+            scale: vec![1.0; 5],
+            row_norm: 2.0,
+            centre_error: vec![0.0, 0.3, 0.4, 0.5, 0.6],
+            mean: vec![0.0, 0.0, 2.0, 0.0, 0.0],
+            categories: Vec::new(),
+            variance: vec![0.0; 5],
+            reach: vec![1.0; 5],
+            listed: 2,
+        };
+        let weights = [9.0, 1.0, 3.0, 1.0, -1.0];
+        assert!((scaled.mean_score(&weights) - 6.0).abs() < 1e-12);
+        assert!((scaled.mean_score_error(&weights).powi(2) - (0.09 + 1.44 + 1.21)).abs() < 1e-12);
+        let expected = [0.0, 0.3, 0.4f64.hypot(2.0), 0.5, 0.6];
+        let close = |(found, expected): (f64, f64)| (found - expected).abs() < 1e-12;
+        assert!(scaled.mean_deviations().into_iter().zip(expected).all(close));
     }
 
     #[test]

@@ -60,8 +60,6 @@ pub struct TargetMean {
     pub value: f64,
     /// Standard deviation of its noise.
     pub deviation: f64,
-    /// Standard deviation of the mean of a centred column. By it and its slope each column is a part of the mean of the target.
-    pub centre_deviation: f64,
 }
 
 /// What is known of the target's variance before a model, in squares of its window `[-1, 1]`.
@@ -125,6 +123,9 @@ pub struct NoisyGram<'a> {
     pub free_intercept: bool,
     /// The mean of the target, where it was released and the first column is an intercept of ones.
     pub target_mean: Option<TargetMean>,
+    /// What the mean of each column is from 0, a standard deviation, 0 for the intercept: by it and its weight each column is a part of the mean of the
+    /// target. Looked at where that was released.
+    pub mean_deviations: &'a [f64],
     /// The variance of the target, where it is known better than by `y'y`, and rows are divided by their own norm: slopes explain no more.
     pub target_variance: Option<TargetVariance>,
 }
@@ -302,7 +303,7 @@ pub fn posterior(release: &NoisyGram<'_>) -> Result<GramPosterior, GramError> {
     let posterior = mixture.finish(&eigen, &centre);
     let posterior = match intercept {
         Some(mean) => {
-            let seen = release.centre_means(mean.centre_deviation);
+            let seen = release.centre_means();
             posterior.given_mean(mean, &seen, unit_square, rows)
         }
         None => posterior,
@@ -316,7 +317,7 @@ impl NoisyGram<'_> {
     fn intercept(&self) -> Option<TargetMean> {
         let mean = self.target_mean?;
         let value = if self.free_intercept { mean.expected() } else { mean.value };
-        Some(TargetMean { value: value * self.unit, deviation: mean.deviation * self.unit, ..mean })
+        Some(TargetMean { value: value * self.unit, deviation: mean.deviation * self.unit })
     }
 
     /// What predictions of a start model vary by, as if all columns varied alike and had nothing to do with each other.
@@ -330,8 +331,9 @@ impl NoisyGram<'_> {
     fn moved_start(&self) -> Option<Vec<f64>> {
         let (start, mean) = (self.prior_mean?, self.target_mean?);
         let apart = start[0] / self.unit - mean.value;
-        let slopes: f64 = start[1..].iter().map(|slope| (slope / self.unit).powi(2)).sum();
-        let deviation = mean.deviation.hypot(mean.centre_deviation * slopes.sqrt());
+        let of_columns = start.iter().zip(self.mean_deviations).skip(1);
+        let square: f64 = of_columns.map(|(slope, deviation)| (slope / self.unit * deviation).powi(2)).sum();
+        let deviation = mean.deviation.hypot(square.sqrt());
         (apart.abs() > SURE * deviation).then(|| {
             let mut moved = start.to_vec();
             moved[0] = mean.expected() * self.unit;
@@ -341,21 +343,25 @@ impl NoisyGram<'_> {
 }
 
 impl NoisyGram<'_> {
-    /// Columns were centred with an error of standard deviation `c`. The first row of the matrix shows it, as the mean over rows of their own
-    /// norm, which differs from it where columns are skewed, by some `k`, and by the noise of the matrix:
+    /// Columns were centred with an error of standard deviation `c`, or were not, and `c` is the size of their mean. The first row of the matrix
+    /// shows it, as the mean over rows of their own norm, which differs from it where columns are skewed, by some `k`, and by the noise of the matrix:
     /// ```text
     ///   mean_j = W G~_0j/G~_00,   W = c²/(c² + k² + s²/G~_00²),   k² = F/(d - 1) (F/(1 + F))²/4;   left is a variance of c² (1 - W)
     /// ```
     /// with `F` the squared features of a row, and at most three times `c`.
-    fn centre_means(&self, deviation: f64) -> CentreMeans {
+    fn centre_means(&self) -> CentreMeans {
         let columns = self.cross.len();
         let (rows, features) = (self.upper[0].max(1.0), self.slopes.features_square);
         let skewed = features / (columns - 1).max(1) as f64 * (features / (1.0 + features)).powi(2) / 4.0;
-        let own = deviation * deviation;
-        let share = if own > 0.0 { own / (own + skewed + (self.noise.matrix / rows).powi(2)) } else { 0.0 };
-        let mean = |product: &f64| (share * product / rows).clamp(-3.0 * deviation, 3.0 * deviation);
-        let means = std::iter::once(1.0).chain(self.upper[1..columns].iter().map(mean)).collect();
-        CentreMeans { means, variance: own * (1.0 - share) }
+        let hidden = skewed + (self.noise.matrix / rows).powi(2);
+        let (mut means, mut variances) = (vec![1.0], vec![0.0]);
+        for (product, deviation) in self.upper[1..columns].iter().zip(&self.mean_deviations[1..]) {
+            let own = deviation * deviation;
+            let share = if own > 0.0 { own / (own + hidden) } else { 0.0 };
+            means.push((share * product / rows).clamp(-3.0 * deviation, 3.0 * deviation));
+            variances.push(own * (1.0 - share));
+        }
+        CentreMeans { means, variances }
     }
 }
 
@@ -378,9 +384,11 @@ impl GramPosterior {
             let most = (self.covariance[j * columns + j] * doubt).max(0.0).sqrt();
             *with = with.clamp(-most, most);
         }
-        let of_slope = |column: usize| self.weights[column].powi(2) + self.covariance[column * (columns + 1)];
-        let slopes: f64 = (1..columns).map(of_slope).sum();
-        let of_mean = mean.deviation.powi(2) + seen.variance * slopes + MISFIT.powi(2) * residual;
+        let of_slope = |column: usize| {
+            seen.variances[column] * (self.weights[column].powi(2) + self.covariance[column * (columns + 1)])
+        };
+        let of_slopes: f64 = (1..columns).map(of_slope).sum();
+        let of_mean = mean.deviation.powi(2) + of_slopes + MISFIT.powi(2) * residual;
         let spread = doubt + of_mean;
         let apart = mean.value - self.weights.iter().zip(&seen.means).map(|(weight, of)| weight * of).sum::<f64>();
         for (j, share) in with_mean.iter().map(|one| one / spread).enumerate() {
@@ -408,8 +416,8 @@ impl GramPosterior {
 /// What is known of the means of the columns, the intercept's 1 first.
 struct CentreMeans {
     means: Vec<f64>,
-    /// Of what is not known of each of the others.
-    variance: f64,
+    /// Of what is not known of each.
+    variances: Vec<f64>,
 }
 
 /// What slopes can explain, `sum g_k E[delta_k²]`, is at most the target's variance over rows of their own norm.
@@ -565,8 +573,8 @@ fn check(release: &NoisyGram<'_>) -> Result<(), GramError> {
         mean.value.is_finite()
             && mean.deviation.is_finite()
             && mean.deviation > 0.0
-            && mean.centre_deviation.is_finite()
-            && mean.centre_deviation >= 0.0
+            && release.mean_deviations.len() == columns
+            && release.mean_deviations.iter().all(|deviation| deviation.is_finite() && *deviation >= 0.0)
     };
     if release.target_mean.is_some_and(|mean| !is_mean(mean)) {
         return Err(GramError::Value("the mean of the target"));

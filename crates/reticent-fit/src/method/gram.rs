@@ -150,8 +150,8 @@ struct Fit {
 impl Fit {
     fn run(&self, releases: &mut Releases<'_, '_>) -> Result<Fitted, FitError> {
         let last = releases.count() - 1;
-        let (encoding, window, target_mean, target_variance, slopes) = if last == 0 {
-            (self.encoding.clone(), TargetWindow::BOUNDS, None, None, SLOPES_BY_BOUNDS)
+        let (encoding, window, target_mean, mean_deviations, target_variance, slopes) = if last == 0 {
+            (self.encoding.clone(), TargetWindow::BOUNDS, None, Vec::new(), None, SLOPES_BY_BOUNDS)
         } else {
             let gram = releases.planned(last);
             let (mu, noise) = (effective_mu(gram, &self.schema.relation(), self.mu), target_noise(gram));
@@ -163,7 +163,8 @@ impl Fit {
             // The intercept is 1 in every row.
             let features_square = (marginals.scaled.row_norm.powi(2) - 1.0).max(1e-3);
             let slopes = SlopePrior { features_square, ..SLOPES };
-            (marginals.encoding, marginals.window, Some(target_mean), Some(target_variance), slopes)
+            let mean_deviations = marginals.scaled.mean_deviations();
+            (marginals.encoding, marginals.window, Some(target_mean), mean_deviations, Some(target_variance), slopes)
         };
         let released = releases.sum(last, &encoding, PassWeights::of_target(window))?;
         let gram = GramRelease::of(&released, &releases.planned(last).shape, &encoding);
@@ -175,6 +176,8 @@ impl Fit {
             weights[0] -= window.centre();
             gram.columns.iter().map(|column| weights[*column] / window.half() * unit).collect::<Vec<f64>>()
         });
+        let of_columns = |values: &[f64]| -> Vec<f64> { gram.columns.iter().map(|column| values[*column]).collect() };
+        let mean_deviations = target_mean.map_or(Vec::new(), |_| of_columns(&mean_deviations));
         let [_, matrix, cross, square] = gram.noise;
         let found = posterior(&NoisyGram {
             upper: &gram.upper,
@@ -188,6 +191,7 @@ impl Fit {
             // A start model's intercept is as near as its other coefficients.
             free_intercept: self.init.is_none() && gram.columns.first() == Some(&0),
             target_mean,
+            mean_deviations: &mean_deviations,
             target_variance,
         })
         .map_err(|error| FitError::Numeric(error.to_string()))?;

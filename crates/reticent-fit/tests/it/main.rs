@@ -14,4 +14,5 @@ mod party;
 mod public_fit;
 mod schemas;
 mod table;
+mod uncentred_columns;
 mod walr;

@@ -36,6 +36,7 @@ fn release(noise: GramNoise) -> NoisyGram<'static> {
         slopes: SLOPES,
         free_intercept: false,
         target_mean: None,
+        mean_deviations: &[],
         target_variance: None,
     }
 }
@@ -94,8 +95,10 @@ fn an_intercept_of_its_own_and_a_unit_agree_with_the_script() {
 
 #[test]
 fn a_released_mean_of_the_target_agrees_with_the_script() {
-    let target_mean = Some(TargetMean { value: 0.2, deviation: 0.4, centre_deviation: 0.1 });
-    let known = NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, target_mean, ..release(NOISY) };
+    let target_mean = Some(TargetMean { value: 0.2, deviation: 0.4 });
+    let mean_deviations = &[0.0, 0.1, 0.1, 0.1];
+    let known =
+        NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, target_mean, mean_deviations, ..release(NOISY) };
     let known = posterior(&known).expect("a release");
     close(&known.weights, &[0.5550532881568728, -0.3392683218756588, 0.12870814027677102, 0.14100127155849412]);
     close(
@@ -103,6 +106,23 @@ fn a_released_mean_of_the_target_agrees_with_the_script() {
         &[0.006871958264751433, -0.00031145464466033143, -0.0016294882849500212, 0.007108085138969754],
     );
     close(&[known.prior_variance, known.residual_variance], &[0.1512768257053467, 0.010145055267249056]);
+}
+
+/// One column with an error of its centre, one that is not centred, and one whose mean is 0.
+#[test]
+fn columns_that_are_not_centred_agree_with_the_script() {
+    let target_mean = Some(TargetMean { value: 0.2, deviation: 0.05 });
+    let mean_deviations = &[0.0, 0.1, 0.7, 0.0];
+    let asked =
+        NoisyGram { unit: 2.0, slopes: LONG, free_intercept: true, target_mean, mean_deviations, ..release(NOISY) };
+    let found = posterior(&asked).expect("a release");
+    close(&found.weights, &[0.5149973710152465, -0.33659891345347737, 0.1268156157790684, 0.13120197411537812]);
+    close(
+        &found.covariance[..4],
+        &[0.005330978595671507, -0.00020998225229803888, -0.0015410378636838298, 0.006414638802010717],
+    );
+    let short = posterior(&NoisyGram { mean_deviations: &[0.0, 0.1, 0.7], ..asked });
+    assert_eq!(short, Err(GramError::Value("the mean of the target")));
 }
 
 #[test]
@@ -129,7 +149,8 @@ fn a_start_of_another_mean_agrees_with_the_script() {
         unit: 2.0,
         slopes: LONG,
         prior_mean: Some(&start),
-        target_mean: Some(TargetMean { value: 0.2, deviation: 0.1, centre_deviation: 0.1 }),
+        target_mean: Some(TargetMean { value: 0.2, deviation: 0.1 }),
+        mean_deviations: &[0.0, 0.1, 0.1, 0.1],
         target_variance: Some(TargetVariance { value: 0.02, deviation: 0.01 }),
         ..release(NOISY)
     };
@@ -236,6 +257,7 @@ fn a_direction_is_no_smaller_than_its_product_with_the_target_says() {
         slopes: SlopePrior { features_square: 1.0, explained: 1.0, deviation: 3.0 },
         free_intercept: false,
         target_mean: None,
+        mean_deviations: &[],
         target_variance: None,
     };
     let found = posterior(&release).expect("a release").weights;

@@ -181,14 +181,16 @@ impl Descended {
         vec![if self.loss == Loss::Logistic { rate * (1.0 - rate) } else { rate.min(1.0 - rate) }]
     }
 
-    /// What an intercept of two classes makes up, with its part of a change, for columns that are not centred where they were taken to be: a number
-    /// that lies within one bin of its bounds adds nearly the same to all scores. [`share_of_centres`] of what it changes by beyond what it does
-    /// with columns that are centred.
+    /// What an intercept of two classes makes up, with its part of a change, for columns that are not centred: the mean score of those whose means are
+    /// known, and [`share_of_centres`] of what it changes by beyond that and what it does with columns that are centred. A number that lies within one
+    /// bin of its bounds adds nearly the same to all scores, and so may the listed columns of a row.
     fn made_up_for_centres(&self, change: &[f64]) -> f64 {
         let deviation = self.scaled.score_deviation(change);
         let expected = intercept_of(self.counts.rate(self.rows), deviation) - self.counts.log_odds(self.rows)[0];
         let noise = TIME / self.scaled.row_norm;
-        share_of_centres(self.scaled.score_centre_error(change), deviation, noise) * (change[0] - expected)
+        let of_known = -self.scaled.mean_score(change);
+        let share = share_of_centres(self.scaled.mean_score_error(change), deviation, noise);
+        of_known + share * (change[0] - expected - of_known)
     }
 
     fn freedom(&self) -> f64 {

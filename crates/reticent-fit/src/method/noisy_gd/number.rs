@@ -136,15 +136,20 @@ impl Fit {
         let flow = Flow { stride, passes: passes.get(), ridge: l2 / rows };
         let of_rare = Descent { time: flow.time(), signal, curvature: curvature(clip, deviation), effect: deviation };
         draw_to_their_feature(&mut weights, &start, &marginals.scaled, of_rare);
-        if init.is_none() {
-            let slopes = weights[1..].iter().map(|weight| weight * weight).sum::<f64>().sqrt();
-            // What is left of the means of centred columns adds to the mean by their slopes.
-            let mean = TargetMean { deviation: mean.deviation.hypot(slopes * mean.centre_deviation), ..mean };
-            weights[0] = pooled(mean, weights[0], INTERCEPT_ERROR * deviation);
-            start[0] = weights[0];
-        }
+        // The mean says nothing of the intercept where those of listed columns are not known, or of a start.
+        let mean_score = if init.is_none() && !marginals.scaled.has_list() {
+            let mean_score = marginals.scaled.mean_score(&weights);
+            let error = mean.deviation.hypot(marginals.scaled.mean_score_error(&weights));
+            let of_mean = TargetMean { value: mean.value - mean_score, deviation: error };
+            weights[0] = pooled(of_mean, weights[0], INTERCEPT_ERROR * deviation);
+            // What the intercept makes up for columns that are not centred goes with them.
+            start[0] = weights[0] + mean_score;
+            mean_score
+        } else {
+            0.0
+        };
         let change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
-        let change = NumberChange { start, change, scaled: &marginals.scaled, signal };
+        let change = NumberChange { start, change, mean_score, scaled: &marginals.scaled, signal };
         let steps = releases.sum(of_gradient + 1, &encoding, pass(&change.compared()))?;
         let chance = change.chance(clip, deviation, flow, rows);
         let factor =
@@ -177,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_mean_and_a_descent_are_pooled_unless_they_contradict_each_other() {
-        let mean = TargetMean { value: 0.2, deviation: 0.03, centre_deviation: 0.0 };
+        let mean = TargetMean { value: 0.2, deviation: 0.03 };
         assert!((pooled(mean, 0.25, 0.04) - (16.0 * 0.2 + 9.0 * 0.25) / 25.0).abs() < 1e-12);
         // Twelve errors of .05 apart, ten beyond two.
         assert!((pooled(mean, -0.4, 0.04) - (0.2 - 0.6 * 0.0009 / (0.25 + 0.0009))).abs() < 1e-12);

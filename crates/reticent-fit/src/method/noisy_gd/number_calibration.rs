@@ -29,6 +29,8 @@ const STAY: f64 = 100.0;
 pub(super) struct NumberChange<'a> {
     pub(super) start: Vec<f64>,
     pub(super) change: Vec<f64>,
+    /// Mean score of the change of the columns, which its intercept makes up for.
+    pub(super) mean_score: f64,
     pub(super) scaled: &'a ScaledColumns,
     /// Signal `n mu` of the descent.
     pub(super) signal: f64,
@@ -64,7 +66,9 @@ impl NumberChange<'_> {
     pub(super) fn chance(&self, clip: f64, residual: f64, flow: Flow, rows: f64) -> Chance {
         let freedom = degrees_of_freedom(&[curvature(clip, residual)], self.scaled, flow, rows);
         let deviation = self.deviation();
-        let by_chance = by_chance(freedom, clip, residual, self.change[0] / deviation, whole_rise(self.signal));
+        // Of a list the intercept makes up for a mean that is not known.
+        let of_rows = if self.scaled.has_list() { 0.0 } else { self.change[0] + self.mean_score };
+        let by_chance = by_chance(freedom, clip, residual, of_rows / deviation, whole_rise(self.signal));
         Chance { rows: by_chance / deviation, freedom }
     }
 
