@@ -68,8 +68,8 @@ fn two_classes_that_follow_how_much_a_row_lists_are_told_apart() {
 
 fn share_unexplained(model: &Model, rows: &[(Vec<f64>, f64)]) -> f64 {
     let mean = rows.iter().map(|(_, y)| y).sum::<f64>() / rows.len() as f64;
-    let sum = |of: &dyn Fn(&(Vec<f64>, f64)) -> f64| rows.iter().map(|row| of(row).powi(2)).sum::<f64>();
-    sum(&|(numbers, y)| score(model, numbers) - y) / sum(&|(_, y)| mean - y)
+    let left = rows.iter().map(|(numbers, y)| (score(model, numbers) - y).powi(2)).sum::<f64>();
+    left / rows.iter().map(|(_, y)| (mean - y).powi(2)).sum::<f64>()
 }
 
 /// The released mean of the target was taken for the intercept, and what columns add to all scores came on top of it.
