@@ -124,14 +124,14 @@ pub fn spared(columns: usize, signal: f64) -> f64 {
 /// The narrowest run of bins that holds all rows, as far as can be told, with a margin:
 /// ```text
 ///   run:     sum of its bins >= (1 - spared) rows - doubt_share 2 e,    e² = length · noise² + rows_noise²,    2 e <= 3/10 rows
-///   window:  1.25 + 15 spared + 5 · 2 e / rows times as wide, around the same middle, moved into the bounds
+///   window:  1.25 + 15 spared + 5 · doubt_share 2 e / rows times as wide, around the same middle, moved into the bounds
 /// ```
 /// `spared` is the share of rows that may be brought to the window's border, and `2 e` is taken `doubt_share` times. Where noise hides every run,
 /// the part where the rows are likely: see `likely_part`. All of the bounds where no window is narrower than two thirds of them.
 #[must_use]
 pub fn find_part(counts: &BinCounts<'_>, spared: f64, doubt_share: f64) -> BoundsPart {
     let part = match shortest_run(counts, spared, doubt_share) {
-        Search::Found(run) => run.part(MARGIN.0 + MARGIN.1 * spared + DOUBT_MARGIN * run.doubt),
+        Search::Found(run) => run.part(MARGIN.0 + MARGIN.1 * spared + DOUBT_MARGIN * doubt_share * run.doubt),
         Search::Hidden => likely_part(counts, spared),
         Search::AllBounds => BoundsPart::BOUNDS,
     };
