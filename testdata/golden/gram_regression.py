@@ -71,8 +71,14 @@ def posterior(
     if target_mean:
         # Uniform targets have a variance of 1/3: precisions 3 and 1/u².
         expected = target_mean[0] / target_mean[1] ** 2 / (3 + 1 / target_mean[1] ** 2)
-        of_centres = 0.0 if mean is None else np.linalg.norm(np.array(target_mean[2]) * np.array(mean)[1:] / unit)
-        if mean is not None and abs(mean[0] / unit - target_mean[0]) > 3 * np.hypot(target_mean[1], of_centres):
+        # Means of the columns, as far as the matrix shows them; what it does not show is noise of the mean.
+        centre = np.broadcast_to(target_mean[2], d - 1)
+        skewed = np.sqrt(features_square / (d - 1)) * features_square / (1 + features_square) / 2
+        share = centre**2 / (centre**2 + skewed**2 + (s / gram[0, 0]) ** 2)
+        of = np.append(1.0, np.clip(share * gram[0, 1:] / gram[0, 0], -3 * centre, 3 * centre))
+        unseen = centre**2 * (1 - share)
+        left = 0.0 if mean is None else np.sqrt(unseen @ (np.array(mean)[1:] / unit) ** 2)
+        if mean is not None and abs(of @ np.array(mean) / unit - target_mean[0]) > 3 * np.hypot(target_mean[1], left):
             # A start whose mean is another is believed for its slopes alone.
             mean, free_intercept = [unit * expected, *mean[1:]], True
         if mean is None or free_intercept:
@@ -138,12 +144,7 @@ def posterior(
     if target_mean:
         # Weights and the mean, jointly: the mean is the intercept but for the sampling error. Observed with noise, by precisions.
         sampling = (p.sum(0) @ sigma2[0, :, 0]) * unit**2 / rows
-        # Means of the columns, as far as the matrix shows them; what it does not show is noise of the mean.
-        centre = np.broadcast_to(target_mean[2], d - 1)
-        skewed = np.sqrt(features_square / (d - 1)) * features_square / (1 + features_square) / 2
-        share = centre**2 / (centre**2 + skewed**2 + (s / gram[0, 0]) ** 2)
-        of = np.append(1.0, np.clip(share * gram[0, 1:] / gram[0, 0], -3 * centre, 3 * centre))
-        noise = (target_mean[1] * unit) ** 2 + centre**2 * (1 - share) @ (weights[1:] ** 2 + np.diag(covariance)[1:])
+        noise = (target_mean[1] * unit) ** 2 + unseen @ (weights[1:] ** 2 + np.diag(covariance)[1:])
         # No line is quite right: a twentieth of the residuals' deviation, whatever the number of rows.
         noise += 0.05**2 * rows * sampling
         with_mean = covariance @ of - sampling * np.eye(d)[0]

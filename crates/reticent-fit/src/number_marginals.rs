@@ -103,7 +103,7 @@ pub(crate) struct NumberMarginals {
     pub(crate) scaled: ScaledColumns,
     /// Where the target lies.
     pub(crate) window: TargetWindow,
-    /// Rows with a usable target, as bought: no other row is in the sums. A declared number is round, and one of all rows.
+    /// Rows with a usable target, by what was bought and what is declared: no other row is in the sums.
     pub(crate) usable: f64,
     /// What their number is known to.
     rows_noise: f64,
@@ -210,10 +210,10 @@ impl NumberMarginals {
         self.bins_of_window().usual_value_share(self.window, deviation)
     }
 
-    /// Those that say most of the target in its window: where all of the bounds are, the part that was found in them was wrong.
+    /// Those that say most of the target in its window: over the bounds where these are it though a part of them was looked at, as that was wrong.
     fn bins_of_window(&self) -> &TargetBins {
         let [over_bounds, in_part] = &self.target_bins;
-        if self.window == TargetWindow::BOUNDS { over_bounds } else { in_part }
+        if self.window == TargetWindow::BOUNDS && in_part.is_of_part() { over_bounds } else { in_part }
     }
 }
 

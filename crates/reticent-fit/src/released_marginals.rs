@@ -341,9 +341,12 @@ impl ScaledColumns {
         std::iter::once(of_intercept).chain(self.reach.iter().zip(&deviations).skip(1).map(of_column)).collect()
     }
 
-    /// What the mean of every scaled column is from 0, a standard deviation: what is known of it, and the error of that.
+    /// What the mean of every scaled column is from 0, a standard deviation: what is known of it, and the error of that. A value that rows list may be
+    /// there in all of them.
     pub(crate) fn mean_deviations(&self) -> Vec<f64> {
-        self.centre_error.iter().zip(&self.mean).map(|(error, mean)| error.hypot(*mean)).collect()
+        let of_lists = self.centre_error.len() - self.listed;
+        let released = self.centre_error[..of_lists].iter().zip(&self.mean).map(|(error, mean)| error.hypot(*mean));
+        released.chain(self.reach[of_lists..].iter().copied()).collect()
     }
 
     /// Whether rows list columns, whose means are not known.
@@ -529,13 +532,13 @@ mod tests {
             mean: vec![0.0, 0.0, 2.0, 0.0, 0.0],
             categories: Vec::new(),
             variance: vec![0.0; 5],
-            reach: vec![1.0; 5],
+            reach: vec![7.0; 5],
             listed: 2,
         };
         let weights = [9.0, 1.0, 3.0, 1.0, -1.0];
         assert!((scaled.mean_score(&weights) - 6.0).abs() < 1e-12);
         assert!((scaled.mean_score_error(&weights).powi(2) - (0.09 + 1.44 + 1.21)).abs() < 1e-12);
-        let expected = [0.0, 0.3, 0.4f64.hypot(2.0), 0.5, 0.6];
+        let expected = [0.0, 0.3, 0.4f64.hypot(2.0), 7.0, 7.0];
         let close = |(found, expected): (f64, f64)| (found - expected).abs() < 1e-12;
         assert!(scaled.mean_deviations().into_iter().zip(expected).all(close));
     }

@@ -132,14 +132,18 @@ impl TargetBins {
     /// Variance of the target in a part of its bounds, around its `mean` there, from its bins as far as they stand out of their noise.
     pub(crate) fn variance_in(&self, part: TargetWindow, mean: f64) -> TargetVariance {
         let bins = self.counts.len() as f64;
-        // Bins without rows are noise, and those far from the mean most of all.
-        let seen = seen_part(&self.bin_counts(), self.spared, self.look.of(DOUBT_SHARE));
+        // Bins without rows are noise, and those far from the mean most of all. Over the bounds a run is given up to noise too soon to tell them.
+        let seen = match self.look {
+            Look::OverBounds => BoundsPart::BOUNDS,
+            Look::InPart => seen_part(&self.bin_counts(), self.spared, self.look.of(DOUBT_SHARE)),
+        };
         let middle = |place: usize| (2.0 * place as f64 + 1.0) / bins - 1.0;
         let in_part = |middle: f64| (self.window.centre() + self.window.half() * middle - part.centre()) / part.half();
         let with_rows = self.counts.iter().enumerate().map(|(place, count)| (middle(place), *count));
         let with_rows = with_rows.filter(|(middle, _)| (middle - seen.centre).abs() <= seen.half);
         let counts: Vec<(f64, f64)> = with_rows.map(|(middle, count)| (in_part(middle), count)).collect();
-        variance_of(&counts, self.noise, self.rows, mean)
+        let step = 2.0 / bins * self.window.half() / part.half();
+        variance_of(&counts, (self.noise, step), self.rows, mean)
     }
 
     /// Share of the rows that have one and the same target, as of costs and counts 0 often is, as far as the bins tell: of a target with this
@@ -147,6 +151,11 @@ impl TargetBins {
     pub(crate) fn usual_value_share(&self, part: TargetWindow, deviation: f64) -> f64 {
         let in_bins = deviation * part.half() / self.window.half() * self.counts.len() as f64 / 2.0;
         usual_value_share(&self.counts, self.noise, self.rows, in_bins)
+    }
+
+    /// Whether they are of less than the bounds.
+    pub(crate) fn is_of_part(&self) -> bool {
+        self.window != TargetWindow::BOUNDS
     }
 
     fn bin_counts(&self) -> BinCounts<'_> {
@@ -170,15 +179,17 @@ fn usual_value_share(bins: &[f64], noise: f64, rows: f64, deviation_in_bins: f64
 
 /// Mean square distance from `mean` of the counts at `x_k` in [-1, 1], weighed against what is expected of any target, and its error:
 /// ```text
-///   v = (m/e² + (1/9)/0.05²) / (1/e² + 1/0.05²),   m = sum b_k x_k² / n,   e² = noise² sum x_k⁴ / n²
+///   v = (m/e² + (1/9)/0.05²) / (1/e² + 1/0.05²),   m = sum b_k x_k² / n,   e² = noise² sum x_k⁴ / n² + (step²/12)²
 /// ```
-fn variance_of(counts: &[(f64, f64)], noise: f64, rows: f64, mean: f64) -> TargetVariance {
+fn variance_of(counts: &[(f64, f64)], (noise, step): (f64, f64), rows: f64, mean: f64) -> TargetVariance {
     let (mut square, mut fourth) = (0.0, 0.0);
     for (at, count) in counts.iter().filter(|(at, _)| at.abs() <= 1.0) {
         square += count * (at - mean).powi(2);
         fourth += (at - mean).powi(4);
     }
-    let precisions = [(rows / noise).powi(2) / fourth.max(1e-12), TARGET_VARIANCE.1.powi(-2)];
+    let within_bins = step * step / 12.0;
+    let error_square = (noise / rows).powi(2) * fourth + within_bins * within_bins;
+    let precisions = [error_square.recip(), TARGET_VARIANCE.1.powi(-2)];
     let variance =
         (precisions[0] * square / rows + precisions[1] * TARGET_VARIANCE.0) / (precisions[0] + precisions[1]);
     TargetVariance {
@@ -229,6 +240,12 @@ mod tests {
         let whole = in_part(part, 64, 128, 0.1).value;
         let half = in_part(TargetWindow::new(0.5, 0.5), 96, 64, 0.1).value;
         assert!((whole - 1.0 / 12.0).abs() < 1e-3 && (half - 1.0 / 12.0).abs() < 1e-3, "{whole} {half}");
+        // Over the bounds every bin counts, also where a fifth of the rows was hidden.
+        let mut hidden = spread(0, 32);
+        hidden.iter_mut().for_each(|count| *count *= 0.8);
+        hidden[255] = 640.0;
+        let bins = target_bins(Look::OverBounds, TargetWindow::BOUNDS, hidden, 20.0);
+        assert!(bins.variance_in(TargetWindow::BOUNDS, -0.5).value > 0.2);
         // Bins without rows are left out, and their noise with them, which far from the mean counts most.
         let deviation = |first, bins| in_part(part, first, bins, 15.0).deviation;
         assert!(deviation(64, 128) < 0.4 * deviation(0, 256), "{} {}", deviation(64, 128), deviation(0, 256));

@@ -330,10 +330,12 @@ impl NoisyGram<'_> {
     /// A start model whose mean is not the released one, by more than noise makes it seem, with that in place of its intercept.
     fn moved_start(&self) -> Option<Vec<f64>> {
         let (start, mean) = (self.prior_mean?, self.target_mean?);
-        let apart = start[0] / self.unit - mean.value;
-        let of_columns = start.iter().zip(self.mean_deviations).skip(1);
-        let square: f64 = of_columns.map(|(slope, deviation)| (slope / self.unit * deviation).powi(2)).sum();
-        let deviation = mean.deviation.hypot(square.sqrt());
+        let seen = self.centre_means();
+        let of_start =
+            |weights: &[f64]| weights.iter().zip(start).map(|(of, weight)| of * weight / self.unit).sum::<f64>();
+        let apart = of_start(&seen.means) - mean.value;
+        let squares = seen.variances.iter().zip(start).map(|(variance, slope)| variance * (slope / self.unit).powi(2));
+        let deviation = mean.deviation.hypot(squares.sum::<f64>().sqrt());
         (apart.abs() > SURE * deviation).then(|| {
             let mut moved = start.to_vec();
             moved[0] = mean.expected() * self.unit;

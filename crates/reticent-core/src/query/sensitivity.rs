@@ -35,7 +35,7 @@ impl QueryShape {
     /// ```text
     ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
     ///              ||excess hits||² <= 5/4 · 2^40, replaced 17/4 · 2^40      ||confidence steps|| <= 2^20
-    ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for the class, 1 + 3² for a number
+    ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for the class, or for a number the row
     ///              ||bins of P numbers||² <= 2^40 P         |number| <= 32767
     ///              ||slope · row|| <= 2048 · 32767, or <= clip       ||softmax slope · row||² <= 2 (2048 · 32767)²
     ///              Gram: see [`gram`]

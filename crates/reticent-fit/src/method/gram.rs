@@ -4,10 +4,9 @@
 //!   release: (29 q_j²), (41 q_j q_l), (35 y q_j), (7 y²) summed over the rows, one noise scale for all
 //!   fit:     posterior of the coefficients given the release, its noise in all four blocks included
 //! ```
-//! Before that, a tenth of the budget buys marginals: columns are centred and scaled by them, and each row is divided by its own
-//! norm, target included, which is a least-squares fit in which a row has weight `1/norm²`. The marginals also say in what part of
-//! its bounds the target lies; it is read in that part, and a fortieth of the budget buys its sum there,
-//! an eightieth that over all bounds, which tells where noise has hidden rows beyond that part.
+//! Before that, a fifth of the budget buys marginals: columns are centred and scaled by them, and each row is divided by its own
+//! norm, target included, which is a least-squares fit in which a row has weight `1/norm²`; bins of the target, which say in what part of
+//! its bounds it lies, where it is read; and its sums, there and over all bounds, which tell where noise has hidden rows beyond that part.
 //!
 //! Sources: Wang 2018, arXiv:1803.02596 (sufficient statistics with noise); Bernstein, Sheldon 2019, arXiv:1910.13153
 //! (noise-aware posterior). Sensitivity, proof and constants: `docs/methods/gram.md`.
@@ -69,7 +68,7 @@ impl Method for Gram {
             MethodOption {
                 name: "scaling",
                 value: "HOW",
-                help: "Scale columns by marginals, bought with a tenth of the budget, or by the schema's bounds alone \
+                help: "Scale columns by marginals, bought with a part of the budget, or by the schema's bounds alone \
                        [default: marginals, or bounds where the schema declares row_norm]",
                 choices: &["marginals", "bounds"],
             },
@@ -121,7 +120,7 @@ impl Method for Gram {
     }
 }
 
-/// One Gram release, after marginals and the sum of the target where columns are scaled by marginals.
+/// One Gram release, after marginals, bins and sums of the target where columns are scaled by marginals.
 fn plan(request: &FitRequest<'_>, encoding: &Encoding, norm_bound: Option<f64>) -> Result<Plan, PlanError> {
     let (schema, claim) = (request.schema, request.claim);
     let columns = encoding.coding().columns().len();

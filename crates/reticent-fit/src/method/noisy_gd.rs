@@ -475,6 +475,7 @@ impl Fit {
             kept: 1.0,
             unexplained: 1.0,
             of_centres: 0.0,
+            of_known_means: 0.0,
         })
     }
 }

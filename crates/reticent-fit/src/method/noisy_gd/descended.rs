@@ -48,6 +48,8 @@ pub(super) struct Descended {
     pub(super) unexplained: f64,
     /// What the intercept [makes up](Self::made_up_for_centres) for columns, and so goes with what they change.
     pub(super) of_centres: f64,
+    /// The part of it that makes up for means that are known.
+    pub(super) of_known_means: f64,
 }
 
 impl Descended {
@@ -86,6 +88,7 @@ impl Descended {
         let (of_counts, of_descent) = (self.counts.log_odds_error(rows), TIME / self.scaled.row_norm);
         let kept = kept + (1.0 - kept) * of_counts.powi(2) / (of_counts.powi(2) + of_descent.powi(2));
         self.of_centres = self.kept * of_centres;
+        self.of_known_means = -self.scaled.mean_score(&self.change());
         self.weights[0] = base + kept * (end - base) + self.of_centres;
         Ok(self)
     }
@@ -126,6 +129,8 @@ impl Descended {
         for of_intercept in [&mut first, &mut change] {
             of_intercept.iter_mut().step_by(columns).for_each(|weight| *weight = 0.0);
         }
+        // Drawn rows have the means that are known, as those of the table do.
+        change[0] = self.of_known_means;
         let drawn = PublicRows::of(&self.scaled).scores(&first, &change);
         let ends: Vec<f64> = self.weights.iter().step_by(columns).map(|weight| weight - self.of_centres).collect();
         change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = self.of_centres);
@@ -279,6 +284,7 @@ mod tests {
             kept: 1.0,
             unexplained: 1.0,
             of_centres: 0.0,
+            of_known_means: 0.0,
         };
         let moved = |is_started, time| -> Vec<f64> {
             let links = descended(is_started, time).links(&start);

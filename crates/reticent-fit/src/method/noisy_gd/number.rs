@@ -4,7 +4,7 @@
 //!   G = sum_i clamp((theta·x_i - y_i) / c, -1, 1) x_i / ||x_i|| + noise         one pass; a row moves the sum by at most 1
 //!   c = 4/5 deviation of the target · max(1, sqrt(n mu / 500)) · r              from its released bins
 //!   r = 1, and up to 5/2 where most rows have one and the same target
-//!   intercept: of the descent and of the released mean of the target, by how well each is known; columns are centred
+//!   intercept: of the descent and of the released mean of the target less the mean score, by how well each is known
 //!   result: what the columns change, times the factor that a last release of residuals calls for
 //! ```
 //! A residual that is clipped at less than the target varies by needs noise for that much only, where a matrix of products needs it for the
@@ -137,19 +137,16 @@ impl Fit {
         let of_rare = Descent { time: flow.time(), signal, curvature: curvature(clip, deviation), effect: deviation };
         draw_to_their_feature(&mut weights, &start, &marginals.scaled, of_rare);
         // The mean says nothing of the intercept where those of listed columns are not known, or of a start.
-        let mean_score = if init.is_none() && !marginals.scaled.has_list() {
+        if init.is_none() && !marginals.scaled.has_list() {
             let mean_score = marginals.scaled.mean_score(&weights);
             let error = mean.deviation.hypot(marginals.scaled.mean_score_error(&weights));
             let of_mean = TargetMean { value: mean.value - mean_score, deviation: error };
             weights[0] = pooled(of_mean, weights[0], INTERCEPT_ERROR * deviation);
             // What the intercept makes up for columns that are not centred goes with them.
             start[0] = weights[0] + mean_score;
-            mean_score
-        } else {
-            0.0
-        };
+        }
         let change: Vec<f64> = weights.iter().zip(&start).map(|(weight, start)| weight - start).collect();
-        let change = NumberChange { start, change, mean_score, scaled: &marginals.scaled, signal };
+        let change = NumberChange { start, change, scaled: &marginals.scaled, signal };
         let steps = releases.sum(of_gradient + 1, &encoding, pass(&change.compared()))?;
         let chance = change.chance(clip, deviation, flow, rows);
         let factor =

@@ -29,8 +29,6 @@ const STAY: f64 = 100.0;
 pub(super) struct NumberChange<'a> {
     pub(super) start: Vec<f64>,
     pub(super) change: Vec<f64>,
-    /// Mean score of the change of the columns, which its intercept makes up for.
-    pub(super) mean_score: f64,
     pub(super) scaled: &'a ScaledColumns,
     /// Signal `n mu` of the descent.
     pub(super) signal: f64,
@@ -67,7 +65,8 @@ impl NumberChange<'_> {
         let freedom = degrees_of_freedom(&[curvature(clip, residual)], self.scaled, flow, rows);
         let deviation = self.deviation();
         // Of a list the intercept makes up for a mean that is not known.
-        let of_rows = if self.scaled.has_list() { 0.0 } else { self.change[0] + self.mean_score };
+        let mean_score = self.scaled.mean_score(&self.change);
+        let of_rows = if self.scaled.has_list() { 0.0 } else { self.change[0] + mean_score };
         let by_chance = by_chance(freedom, clip, residual, of_rows / deviation, whole_rise(self.signal));
         Chance { rows: by_chance / deviation, freedom }
     }
