@@ -15,7 +15,7 @@ use reticent_core::schema::Schema;
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::TargetVariance;
-use reticent_math::range_search::{BinCounts, BoundsPart, find_part, seen_part, variance_at_least};
+use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, seen_part, variance_at_least};
 
 use crate::number_bins::bins_told;
 use crate::plan::{PlanError, plan_release};
@@ -26,12 +26,16 @@ use crate::row_number::{declared_rows, expected_rows};
 const BINS_MIN: u32 = 16;
 /// Most bins over the bounds, and in a part of them where the number of rows is not declared: noise of many may hide far fewer rows than were expected.
 const BINS_MAX: u32 = 64;
+const UNDECLARED_BINS_MAX: u32 = 128;
 /// Noise of an eighth of the bins as a share of the rows, at most: over the bounds, where the part is only to be found, and in it, where rows in few bins
 /// that noise hides make it longer.
 const NOISE_MAX: [f64; 2] = [0.15, 0.075];
 /// Share of a run's doubt by which it may fall short of the rows: what noise could hide over the bounds may be looked at again, but what the part leaves
 /// out is lost, as a long tail would be.
 const DOUBT_SHARE: [f64; 2] = [1.0, 0.25];
+
+/// A part gains nothing unless it is less than this share of what was looked at: a tail that it cuts costs more than the noise of the rest.
+const NARROWER_THAN: f64 = 0.5;
 
 /// What a target is expected to vary by in its window before its bins are seen, and how well that is known.
 const TARGET_VARIANCE: (f64, f64) = (1.0 / 9.0, 0.05);
@@ -63,7 +67,7 @@ impl Look {
 /// Rows by the bin of their target, with this share of the budget: the largest power of two, between 16 and 256 bins, whose counts can be told from
 /// their noise `e`,
 /// ```text
-///   2 e sqrt(bins / 8) <= 3/10 rows over the bounds, at most 64 bins;   <= 3/20 rows in a part of them, at most 64 bins where rows are not declared
+///   2 e sqrt(bins / 8) <= 3/10 rows over the bounds, at most 64 bins;   <= 3/20 rows in a part of them, at most 128 bins where rows are not declared
 /// ```
 pub(crate) fn plan_target_bins(
     method: &'static str,
@@ -77,7 +81,7 @@ pub(crate) fn plan_target_bins(
     let sensitivity =
         shape(NUMBER_BINS.0)?.sensitivity(relation).map_or(f64::INFINITY, |square| (square.get() as f64).sqrt());
     let noise = sensitivity / COUNT_STEP as f64 / share.mu_up() / expected_rows(schema);
-    let most = if declared_rows(schema).is_some() { NUMBER_BINS.1 } else { BINS_MAX };
+    let most = if declared_rows(schema).is_some() { NUMBER_BINS.1 } else { UNDECLARED_BINS_MAX };
     let bins = bins_told(noise, look.of(NOISE_MAX), look.of([BINS_MAX, most])).max(BINS_MIN);
     plan_release(method, look.purpose(), shape(bins)?, NonZeroU32::MIN, share, relation)
 }
@@ -114,7 +118,9 @@ impl TargetBins {
 
     /// The part of the bounds in which the target is found, all of the bins' window where it is not.
     pub(crate) fn find_window(&self) -> TargetWindow {
-        let found = find_part(&self.bin_counts(), self.spared, self.look.of(DOUBT_SHARE));
+        let rule =
+            RangeRule { spared: self.spared, doubt_share: self.look.of(DOUBT_SHARE), narrower_than: NARROWER_THAN };
+        let found = find_part(&self.bin_counts(), rule);
         if found == BoundsPart::BOUNDS {
             return self.window;
         }
@@ -299,6 +305,6 @@ mod tests {
         assert_eq!(declared(100), [64, 16]);
         assert_eq!(declared(200), [64, 64]);
         assert_eq!(declared(1000), [64, 256]);
-        assert_eq!(bins(Look::InPart, 0, false), 64);
+        assert_eq!(bins(Look::InPart, 0, false), 128);
     }
 }
