@@ -72,10 +72,13 @@ pub(crate) fn plan_marginals(
     let signal = expected_rows(schema) * claim.mu;
     let weak = weakness(signal, WEAK_SIGNAL);
     let unsure = if schema.privacy().rows.is_some() { 0.0 } else { 1.0 - weakness(signal, UNSURE_SIGNAL) };
+    let share_of = |parts: &Parts| {
+        let parts = (parts.always + weak * parts.weak + unsure * parts.unsure).round() as u32;
+        claim.mu_squared.fraction_down(parts, PARTS)
+    };
     let mut left = claim.mu_squared;
-    let mut share_of = |parts: Parts| {
-        let share = (parts.always + weak * parts.weak + unsure * parts.unsure).round() as u32;
-        let share = claim.mu_squared.fraction_down(share, PARTS);
+    let mut take = |parts: &Parts| {
+        let share = share_of(parts);
         left = left.checked_sub(share).expect("shares are less than the whole");
         share
     };
@@ -84,15 +87,14 @@ pub(crate) fn plan_marginals(
         plan_release(method, purpose, shape, NonZeroU32::MIN, share, &claim.relation)
     };
     let target_bins = |look, share| plan_target_bins(method, look, schema, share, &claim.relation);
-    let mut releases = vec![of_map("marginals", Map::marginals(0, coding), share_of(MARGINALS))?];
-    let of_bins = claim.mu_squared.fraction_down(BINS.always as u32, PARTS);
-    if let Some(map) = bins_that_tell(coding, schema, of_bins, &claim.relation) {
-        releases.push(of_map("bins of numbers", map, share_of(BINS))?);
+    let mut releases = vec![of_map("marginals", Map::marginals(0, coding), take(&MARGINALS))?];
+    if let Some(map) = bins_that_tell(coding, schema, share_of(&BINS), &claim.relation) {
+        releases.push(of_map("bins of numbers", map, take(&BINS))?);
     }
-    releases.push(target_bins(Look::OverBounds, share_of(TARGET_OVER_BOUNDS))?);
-    releases.push(target_bins(Look::InPart, share_of(TARGET_IN_PART))?);
-    releases.push(of_map("sum of the target over its bounds", Map::TargetSum, share_of(MEAN_OVER_BOUNDS))?);
-    releases.push(of_map("sum of the target", Map::TargetSum, share_of(MEAN_IN_PART))?);
+    releases.push(target_bins(Look::OverBounds, take(&TARGET_OVER_BOUNDS))?);
+    releases.push(target_bins(Look::InPart, take(&TARGET_IN_PART))?);
+    releases.push(of_map("sum of the target over its bounds", Map::TargetSum, take(&MEAN_OVER_BOUNDS))?);
+    releases.push(of_map("sum of the target", Map::TargetSum, take(&MEAN_IN_PART))?);
     Ok((releases, left))
 }
 
@@ -137,7 +139,7 @@ impl NumberMarginals {
         let scaled = features.scaled(coding, signal, scaling);
         let encoding = features.encoding(coding, &scaled).coarse(plain.is_coarse());
 
-        let place = if has_bins { 2 } else { 1 };
+        let place = 1 + usize::from(has_bins);
         let rows = ([usable, rows_noise], spared);
         let mut look = |place, look, window| TargetBins::released(releases, place, plain, (look, window), rows);
         let over_bounds = look(place, Look::OverBounds, TargetWindow::BOUNDS)?;

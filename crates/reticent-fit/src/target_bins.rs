@@ -15,7 +15,7 @@ use reticent_core::schema::Schema;
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::TargetVariance;
-use reticent_math::range_search::{BinCounts, BoundsPart, RangeRule, find_part, seen_part, variance_at_least};
+use reticent_math::range_search::{BinCounts, BoundsPart, find_part, seen_part, variance_at_least};
 
 use crate::number_bins::bins_told;
 use crate::plan::{PlanError, plan_release};
@@ -33,9 +33,6 @@ const NOISE_MAX: [f64; 2] = [0.15, 0.075];
 /// Share of a run's doubt by which it may fall short of the rows: what noise could hide over the bounds may be looked at again, but what the part leaves
 /// out is lost, as a long tail would be.
 const DOUBT_SHARE: [f64; 2] = [1.0, 0.25];
-
-/// A part gains nothing unless it is less than this share of what was looked at. With a half the products of bike sharing had visibly more noise.
-const NARROWER_THAN: f64 = 2.0 / 3.0;
 
 /// What a target is expected to vary by in its window before its bins are seen, and how well that is known.
 const TARGET_VARIANCE: (f64, f64) = (1.0 / 9.0, 0.05);
@@ -118,9 +115,7 @@ impl TargetBins {
 
     /// The part of the bounds in which the target is found, all of the bins' window where it is not.
     pub(crate) fn find_window(&self) -> TargetWindow {
-        let rule =
-            RangeRule { spared: self.spared, doubt_share: self.look.of(DOUBT_SHARE), narrower_than: NARROWER_THAN };
-        let found = find_part(&self.bin_counts(), rule);
+        let found = find_part(&self.bin_counts(), self.spared, self.look.of(DOUBT_SHARE));
         if found == BoundsPart::BOUNDS {
             return self.window;
         }

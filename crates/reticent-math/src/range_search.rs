@@ -82,7 +82,7 @@ impl BinCounts<'_> {
     }
 }
 
-/// What a search for a range is content with.
+/// What a search for a feature's range is content with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeRule {
     /// Share of the rows that may lie beyond the range: what is far out is then read as the border, and one long tail does not decide
@@ -127,16 +127,15 @@ pub fn spared(columns: usize, signal: f64) -> f64 {
 ///   window:  1.25 + 15 spared + 5 · doubt_share 2 e / rows times as wide, around the same middle, moved into the bounds
 /// ```
 /// `spared` is the share of rows that may be brought to the window's border, and `2 e` is taken `doubt_share` times. Where noise hides every run,
-/// the part where the rows are likely: see `likely_part`. All of the bounds where no window is as narrow as the rule asks.
+/// the part where the rows are likely: see `likely_part`. All of the bounds where no window is narrower than two thirds of them.
 #[must_use]
-pub fn find_part(counts: &BinCounts<'_>, rule: RangeRule) -> BoundsPart {
-    let RangeRule { spared, doubt_share, narrower_than } = rule;
+pub fn find_part(counts: &BinCounts<'_>, spared: f64, doubt_share: f64) -> BoundsPart {
     let part = match shortest_run(counts, spared, doubt_share) {
         Search::Found(run) => run.part(MARGIN.0 + MARGIN.1 * spared + DOUBT_MARGIN * doubt_share * run.doubt),
         Search::Hidden => likely_part(counts, spared),
         Search::AllBounds => BoundsPart::BOUNDS,
     };
-    if part.half < narrower_than { part } else { BoundsPart::BOUNDS }
+    if part.half < WORTH_WHILE { part } else { BoundsPart::BOUNDS }
 }
 
 /// The part that the rows are seen in: that of [`find_part`] but for its margin, a quarter of the run. All of the bounds where noise hides every run.
@@ -411,7 +410,7 @@ pub fn find_labels(
     let search = |rows: f64, rows_noise: f64| {
         let counts = BinCounts { bins, noise: bin_noise, rows, rows_noise };
         let spared = spared(column_squares.len(), rows / product_noise);
-        (find_part(&counts, RangeRule { spared, doubt_share: 1.0, narrower_than: WORTH_WHILE }), counts)
+        (find_part(&counts, spared, 1.0), counts)
     };
     let rows = rows as f64;
     let of_all = search(rows, 0.0);
@@ -435,12 +434,8 @@ mod tests {
         bins
     }
 
-    fn rule(spared: f64) -> RangeRule {
-        RangeRule { spared, doubt_share: 1.0, narrower_than: WORTH_WHILE }
-    }
-
     fn found(bins: &[f64], noise: f64, spared: f64) -> BoundsPart {
-        find_part(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, rule(spared))
+        find_part(&BinCounts { bins, noise, rows: 1000.0, rows_noise: 0.0 }, spared, 1.0)
     }
 
     fn half(bins: &[f64], noise: f64, spared: f64) -> f64 {
@@ -494,7 +489,7 @@ mod tests {
         // In one bin nothing is known to vary.
         let one = bins(100, &[1.0]);
         let counts = BinCounts { bins: &one, ..counts };
-        let narrow = find_part(&counts, rule(0.0));
+        let narrow = find_part(&counts, 0.0, 1.0);
         assert_eq!(widened(narrow, variance_at_least(narrow, &counts), &[1e-12]), narrow);
     }
 
@@ -621,7 +616,7 @@ mod tests {
             let bins: Vec<f64> = case["bins"].as_array().expect("a list").iter().map(number).collect();
             let rows = number(&case["rows"]);
             let counts = BinCounts { bins: &bins, noise: number(&case["noise"]), rows, rows_noise: 0.0 };
-            let part = find_part(&counts, rule(number(&case["spared"])));
+            let part = find_part(&counts, number(&case["spared"]), 1.0);
             let [centre, half] = [0, 1].map(|place| number(&case["part"][place]));
             assert!(
                 (part.centre - centre).abs() < 1e-12 && (part.half - half).abs() < 1e-12,
@@ -630,7 +625,7 @@ mod tests {
         }
         // Where only the number of rows is doubtful, a clear bin is.
         let clear = bins(100, &[1.0]);
-        let part = find_part(&BinCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, rule(0.0));
+        let part = find_part(&BinCounts { bins: &clear, noise: 0.0, rows: 1000.0, rows_noise: 251.0 }, 0.0, 1.0);
         assert!((part.half - 1.25 / 256.0).abs() < 1e-12, "{part:?}");
     }
 
@@ -686,6 +681,6 @@ mod tests {
         assert_eq!(found(&bins(0, &[1.0 / 256.0; 256]), 1.0, 0.02), BoundsPart::BOUNDS);
         assert_eq!(found(&bins(0, &[-1.0; 256]), 300.0, 0.02), BoundsPart::BOUNDS);
         let empty = BinCounts { bins: &[0.0; 256], noise: 1.0, rows: 1.0, rows_noise: 1.0 };
-        assert_eq!(find_part(&empty, rule(0.0)), BoundsPart::BOUNDS);
+        assert_eq!(find_part(&empty, 0.0, 1.0), BoundsPart::BOUNDS);
     }
 }
