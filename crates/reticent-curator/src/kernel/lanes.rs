@@ -126,7 +126,17 @@ pub(super) fn masks_of(columns: usize) -> Vec<Chunk<i16>> {
 
 #[inline(always)]
 fn chunk_at<T: Coordinate>(window: &[T], place: usize) -> &Chunk<T> {
-    window[place..].first_chunk().expect("a window has whole chunks")
+    window[place..].first_chunk().expect(WHOLE)
+}
+
+const WHOLE: &str = "a window has all rows of a group, readable in whole chunks";
+
+/// The rows of a window two at a time, from a place of each row on, readable for some length of both. One look at the end of the window
+/// is enough for two rows: one for every chunk cost as much as the arithmetic.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn pairs_of<T>(window: &[T], columns: usize, place: usize, length: usize) -> impl Iterator<Item = &[T]> {
+    window[place..].windows(columns + length).step_by(2 * columns)
 }
 
 /// Plain Rust, for every machine.
@@ -185,7 +195,7 @@ pub(super) mod portable {
 /// 256-bit vectors. The intrinsics used are safe in functions with the feature; loads are casts of arrays.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
-    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, WHOLE, pairs_of};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
@@ -220,19 +230,69 @@ pub(super) mod avx2 {
         window: &[T],
         columns: usize,
     ) -> [i32; GROUP] {
-        let add = |sum: __m256i, weights: __m256i, features: __m256i| {
-            let weights = if SQUARES { _mm256_and_si256(weights, features) } else { weights };
-            _mm256_add_epi32(sum, _mm256_madd_epi16(weights, features))
-        };
         let (weights, _) = weights.as_flattened()[..columns.next_multiple_of(HALF)].as_chunks::<HALF>();
+        match weights.len() {
+            1 => dots_of_narrow::<T, SQUARES, 1>(weights, window, columns),
+            2 => dots_of_narrow::<T, SQUARES, 2>(weights, window, columns),
+            3 => dots_of_narrow::<T, SQUARES, 3>(weights, window, columns),
+            4 => dots_of_narrow::<T, SQUARES, 4>(weights, window, columns),
+            5 => dots_of_narrow::<T, SQUARES, 5>(weights, window, columns),
+            6 => dots_of_narrow::<T, SQUARES, 6>(weights, window, columns),
+            7 => dots_of_narrow::<T, SQUARES, 7>(weights, window, columns),
+            8 => dots_of_narrow::<T, SQUARES, 8>(weights, window, columns),
+            _ => dots_of_wide::<T, SQUARES, STREAMED>(weights, window, columns),
+        }
+    }
+
+    /// A half and its weights, or a half and itself, multiplied and added to the sums of pairs of lanes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add_dot<const SQUARES: bool>(sum: __m256i, weights: __m256i, features: __m256i) -> __m256i {
+        let weights = if SQUARES { _mm256_and_si256(weights, features) } else { weights };
+        _mm256_add_epi32(sum, _mm256_madd_epi16(weights, features))
+    }
+
+    /// Of rows of so few halves that the compiler writes each out, with the weights in registers.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn dots_of_narrow<T: Coordinate, const SQUARES: bool, const H: usize>(
+        weights: &[[i16; HALF]],
+        window: &[T],
+        columns: usize,
+    ) -> [i32; GROUP] {
+        let weights: &[_; H] = weights.first_chunk().expect("one a half");
+        let mut pairs = pairs_of(window, columns, 0, H * HALF);
+        let mut dots = [[0i32; 8]; GROUP / 8];
+        for dots in &mut dots {
+            let mut sums = [_mm256_setzero_si256(); 8];
+            for sums in sums.as_chunks_mut::<2>().0 {
+                let both = pairs.next().expect(WHOLE);
+                for (sum, row) in sums.iter_mut().zip([0, columns]) {
+                    for (weights, features) in weights.iter().zip(halves_at::<T, H>(both, row)) {
+                        *sum = add_dot::<SQUARES>(*sum, cast(*weights), widened(features));
+                    }
+                }
+            }
+            *dots = sums_of_lanes(sums);
+        }
+        cast(dots)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn dots_of_wide<T: Coordinate, const SQUARES: bool, const STREAMED: bool>(
+        weights: &[[i16; HALF]],
+        window: &[T],
+        columns: usize,
+    ) -> [i32; GROUP] {
         let mut dots = [[0i32; 8]; GROUP / 8];
         for (eight, dots) in dots.iter_mut().enumerate() {
             let mut rows = [_mm256_setzero_si256(); 8];
-            if STREAMED && weights.len() > 2 {
+            if STREAMED {
                 for (row, sum) in rows.iter_mut().enumerate() {
                     let features = window[(eight * 8 + row) * columns..][..weights.len() * HALF].as_chunks::<HALF>().0;
                     for (weights, features) in weights.iter().zip(features) {
-                        *sum = add(*sum, cast(*weights), widened(features));
+                        *sum = add_dot::<SQUARES>(*sum, cast(*weights), widened(features));
                     }
                 }
             } else {
@@ -245,16 +305,21 @@ pub(super) mod avx2 {
                     let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
                     for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
                         let weights = cast(*weights);
-                        sums[0] = add(sums[0], weights, widened(first));
-                        sums[1] = add(sums[1], weights, widened(second));
-                        sums[2] = add(sums[2], weights, widened(third));
-                        sums[3] = add(sums[3], weights, widened(last));
+                        sums[0] = add_dot::<SQUARES>(sums[0], weights, widened(first));
+                        sums[1] = add_dot::<SQUARES>(sums[1], weights, widened(second));
+                        sums[2] = add_dot::<SQUARES>(sums[2], weights, widened(third));
+                        sums[3] = add_dot::<SQUARES>(sums[3], weights, widened(last));
                     }
                 }
             }
             *dots = sums_of_lanes(rows);
         }
         cast(dots)
+    }
+
+    #[inline(always)]
+    fn halves_at<T, const W: usize>(pair: &[T], row: usize) -> &[[T; HALF]; W] {
+        pair[row..].as_chunks::<HALF>().0.first_chunk().expect(WHOLE)
     }
 
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
@@ -273,9 +338,11 @@ pub(super) mod avx2 {
                 accumulate_halves::<T, C, 4>(slopes, window, columns, &mut totals, place);
                 place += 4;
             }
-            while place + 2 <= halves {
-                accumulate_halves::<T, C, 2>(slopes, window, columns, &mut totals, place);
-                place += 2;
+            if place + 3 == halves {
+                return accumulate_halves::<T, C, 3>(slopes, window, columns, &mut totals, place);
+            }
+            if place + 2 == halves {
+                return accumulate_halves::<T, C, 2>(slopes, window, columns, &mut totals, place);
             }
         }
         while place < halves {
@@ -296,9 +363,10 @@ pub(super) mod avx2 {
     ) {
         // Coordinates 0..4, 8..12 in the first vector, 4..8, 12..16 in the second.
         let mut sums = [[[_mm256_setzero_si256(); 2]; W]; C];
+        let mut pairs = pairs_of(window, columns, place * HALF, W * HALF);
         for pair in 0..GROUP / 2 {
-            let row = |row: usize| window[row * columns + place * HALF..][..W * HALF].as_chunks::<HALF>().0;
-            let (even, odd) = (row(2 * pair), row(2 * pair + 1));
+            let both = pairs.next().expect(WHOLE);
+            let (even, odd) = (halves_at::<T, W>(both, 0), halves_at::<T, W>(both, columns));
             for half in 0..W {
                 let (even, odd) = (widened(&even[half]), widened(&odd[half]));
                 let (low, high) = (_mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
@@ -326,7 +394,7 @@ pub(super) mod avx2 {
 /// 512-bit vectors with VNNI, which multiplies pairs and adds them to a sum in one instruction.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512 {
-    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunk_at};
+    use super::{CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, WHOLE, pairs_of};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
@@ -362,48 +430,103 @@ pub(super) mod avx512 {
         window: &[T],
         columns: usize,
     ) -> [i32; GROUP] {
-        let add = |sum: __m512i, weights: __m512i, features: __m512i| {
-            let weights = if SQUARES { _mm512_and_si512(weights, features) } else { weights };
-            _mm512_dpwssd_epi32(sum, weights, features)
-        };
+        match weights.len() {
+            1 => dots_of_narrow::<T, SQUARES, 1>(weights, window, columns),
+            2 => dots_of_narrow::<T, SQUARES, 2>(weights, window, columns),
+            3 => dots_of_narrow::<T, SQUARES, 3>(weights, window, columns),
+            4 => dots_of_narrow::<T, SQUARES, 4>(weights, window, columns),
+            _ => dots_of_wide::<T, SQUARES, STREAMED>(weights, window, columns),
+        }
+    }
+
+    /// A chunk and its weights, or a chunk and itself, multiplied and added to the sums of pairs of lanes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn add_dot<const SQUARES: bool>(sum: __m512i, weights: __m512i, features: __m512i) -> __m512i {
+        let weights = if SQUARES { _mm512_and_si512(weights, features) } else { weights };
+        _mm512_dpwssd_epi32(sum, weights, features)
+    }
+
+    /// Of rows of so few chunks that the compiler writes each out, with the weights in registers.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn dots_of_narrow<T: Coordinate, const SQUARES: bool, const N: usize>(
+        weights: &[Chunk<i16>],
+        window: &[T],
+        columns: usize,
+    ) -> [i32; GROUP] {
+        let weights: &[_; N] = weights.first_chunk().expect("one a chunk");
+        let mut pairs = pairs_of(window, columns, 0, N * CHUNK);
         let mut dots = [[0i32; 16]; GROUP / 16];
-        for (sixteen, dots) in dots.iter_mut().enumerate() {
+        for dots in &mut dots {
             let mut fours = [_mm512_setzero_si512(); 4];
-            for (four, sums) in fours.iter_mut().enumerate() {
-                let start = (sixteen * 16 + four * 4) * columns;
+            for sums in &mut fours {
                 let mut rows = [_mm512_setzero_si512(); 4];
-                if let [weights] = weights {
-                    for (row, sum) in rows.iter_mut().enumerate() {
-                        *sum = add(*sum, cast(*weights), widened(chunk_at(window, start + row * columns)));
-                    }
-                } else if STREAMED {
-                    for (row, sum) in rows.iter_mut().enumerate() {
-                        let features = window[start + row * columns..][..weights.len() * CHUNK].as_chunks::<CHUNK>().0;
-                        for (weights, features) in weights.iter().zip(features) {
-                            *sum = add(*sum, cast(*weights), widened(features));
+                for rows in rows.as_chunks_mut::<2>().0 {
+                    let both = pairs.next().expect(WHOLE);
+                    for (sum, row) in rows.iter_mut().zip([0, columns]) {
+                        for (weights, features) in weights.iter().zip(chunks_at::<T, N>(both, row)) {
+                            *sum = add_dot::<SQUARES>(*sum, cast(*weights), widened(features));
                         }
-                    }
-                } else {
-                    // Four at a time, as each sum waits for the one before it.
-                    let row = |row: usize| {
-                        let features = &window[start + row * columns..][..weights.len() * CHUNK];
-                        features.as_chunks::<CHUNK>().0
-                    };
-                    let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
-                    for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
-                        let weights = cast(*weights);
-                        rows[0] = add(rows[0], weights, widened(first));
-                        rows[1] = add(rows[1], weights, widened(second));
-                        rows[2] = add(rows[2], weights, widened(third));
-                        rows[3] = add(rows[3], weights, widened(last));
                     }
                 }
                 *sums = quarter_sums(rows);
             }
-            let (low, high) = (across(fours[0], fours[1]), across(fours[2], fours[3]));
-            *dots = cast(across(low, high));
+            *dots = sums_of_quarters(fours);
         }
         cast(dots)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn dots_of_wide<T: Coordinate, const SQUARES: bool, const STREAMED: bool>(
+        weights: &[Chunk<i16>],
+        window: &[T],
+        columns: usize,
+    ) -> [i32; GROUP] {
+        let mut dots = [[0i32; 16]; GROUP / 16];
+        for (sixteen, dots) in dots.iter_mut().enumerate() {
+            let mut fours = [_mm512_setzero_si512(); 4];
+            for (four, sums) in fours.iter_mut().enumerate() {
+                let row = |row: usize| {
+                    let start = (sixteen * 16 + four * 4 + row) * columns;
+                    window[start..][..weights.len() * CHUNK].as_chunks::<CHUNK>().0
+                };
+                let mut rows = [_mm512_setzero_si512(); 4];
+                if STREAMED {
+                    for (place, sum) in rows.iter_mut().enumerate() {
+                        for (weights, features) in weights.iter().zip(row(place)) {
+                            *sum = add_dot::<SQUARES>(*sum, cast(*weights), widened(features));
+                        }
+                    }
+                } else {
+                    // Four at a time, as each sum waits for the one before it.
+                    let features = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
+                    for (weights, (((first, second), third), last)) in weights.iter().zip(features) {
+                        let weights = cast(*weights);
+                        rows[0] = add_dot::<SQUARES>(rows[0], weights, widened(first));
+                        rows[1] = add_dot::<SQUARES>(rows[1], weights, widened(second));
+                        rows[2] = add_dot::<SQUARES>(rows[2], weights, widened(third));
+                        rows[3] = add_dot::<SQUARES>(rows[3], weights, widened(last));
+                    }
+                }
+                *sums = quarter_sums(rows);
+            }
+            *dots = sums_of_quarters(fours);
+        }
+        cast(dots)
+    }
+
+    /// Sixteen sums, of quarters in the order of their rows.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn sums_of_quarters([first, second, third, last]: [__m512i; 4]) -> [i32; 16] {
+        cast(across(across(first, second), across(third, last)))
+    }
+
+    #[inline(always)]
+    fn chunks_at<T, const W: usize>(pair: &[T], row: usize) -> &[Chunk<T>; W] {
+        pair[row..].as_chunks::<CHUNK>().0.first_chunk().expect(WHOLE)
     }
 
     /// See [`super::portable::accumulate`]. Two rows are interleaved, so that one instruction multiplies and adds both.
@@ -421,6 +544,12 @@ pub(super) mod avx512 {
             while place + 4 <= chunks {
                 accumulate_chunks::<T, C, 4>(slopes, window, columns, &mut totals, place);
                 place += 4;
+            }
+            if place + 3 == chunks {
+                return accumulate_chunks::<T, C, 3>(slopes, window, columns, &mut totals, place);
+            }
+            if place + 2 == chunks {
+                return accumulate_chunks::<T, C, 2>(slopes, window, columns, &mut totals, place);
             }
         }
         while place < chunks {
@@ -443,9 +572,10 @@ pub(super) mod avx512 {
         let first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
         let last_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
         let mut sums = [[[_mm512_setzero_si512(); 2]; W]; C];
+        let mut pairs = pairs_of(window, columns, place * CHUNK, W * CHUNK);
         for pair in 0..GROUP / 2 {
-            let row = |row: usize| window[row * columns + place * CHUNK..][..W * CHUNK].as_chunks::<CHUNK>().0;
-            let (even, odd) = (row(2 * pair), row(2 * pair + 1));
+            let both = pairs.next().expect(WHOLE);
+            let (even, odd) = (chunks_at::<T, W>(both, 0), chunks_at::<T, W>(both, columns));
             for chunk in 0..W {
                 let (even, odd): (__m512i, __m512i) = (widened(&even[chunk]), widened(&odd[chunk]));
                 let (low, high) = (_mm512_unpacklo_epi16(even, odd), _mm512_unpackhi_epi16(even, odd));

@@ -60,7 +60,8 @@ fn binary_of(slope: impl Fn(f32, u8) -> i32, scores: &[f32; GROUP], labels: &[Co
 #[inline(always)]
 pub(super) fn clip(slopes: &mut [i32; GROUP], largest: &[i16; GROUP]) {
     for row in 0..GROUP {
-        slopes[row] = slopes[row].clamp(-i32::from(largest[row]), i32::from(largest[row]));
+        // Not `clamp`, which looks at the order of its bounds, row by row.
+        slopes[row] = slopes[row].max(-i32::from(largest[row])).min(i32::from(largest[row]));
     }
 }
 
@@ -127,7 +128,10 @@ pub(super) fn bounded_softmax(
             let indicator = if i32::from(labels[row]) == class as i32 { 1.0 } else { 0.0 };
             let bounded = truncated(SLOPE_MAX as f32 * ((values[row] / total[row] - indicator) / divisor[row]));
             slopes[row] = bounded.clamp(-SLOPE_MAX, SLOPE_MAX);
-            square[row] += i64::from(slopes[row]).pow(2);
+        }
+        // Apart, as a vector has half as many of the squares.
+        for row in 0..GROUP {
+            square[row] += i64::from(slopes[row].pow(2));
         }
     }
     // Rarely, rounding passes the bound.

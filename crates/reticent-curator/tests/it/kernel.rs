@@ -122,7 +122,10 @@ impl std::fmt::Debug for Rows {
 }
 
 fn rows(classes: usize) -> impl Strategy<Value = Rows> {
-    let packed = prop_oneof![2usize..40, prop::sample::select(vec![15usize, 16, 17, 31, 32, 33, 63, 64, 65, 130])];
+    let packed = prop_oneof![
+        2usize..40,
+        prop::sample::select(vec![15usize, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 80, 96, 97, 112, 128, 129, 145])
+    ];
     let count = prop_oneof![0usize..140, prop::sample::select(vec![31usize, 32, 33, 64, 65, 257])];
     // An interpreter takes a thousand times as long.
     let (packed_max, count_max) = if cfg!(miri) { (18, 34) } else { (usize::MAX, usize::MAX) };
