@@ -40,6 +40,12 @@ pub trait Engine {
         Err(EngineError(Box::new(NoMinima)))
     }
 
+    /// Runs tasks that touch no rows and do not depend on each other, each once, in any order and on any threads: core starts no thread of
+    /// its own. One after the other, unless an engine has threads.
+    fn run_tasks(&self, tasks: Vec<Task<'_>>) {
+        tasks.into_iter().for_each(|task| task());
+    }
+
     /// The number of rows. [`crate::session::Session`] asks for it only where it is public; `None` of an engine that does not tell.
     fn row_number(&self) -> Option<u64> {
         None
@@ -54,6 +60,9 @@ pub trait Engine {
         Ok(None)
     }
 }
+
+/// Work for [`Engine::run_tasks`].
+pub type Task<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// An engine that only adds up.
 #[derive(Debug, Error)]

@@ -250,7 +250,7 @@ impl<'a> Session<'a> {
     pub fn release(&mut self, grant: Grant, query: &SumQuery) -> Result<Release, SessionError> {
         let grant = self.accept(grant, query.shape())?;
         // All noise is drawn before any row is touched, so that its timing cannot depend on the rows.
-        let noise = self.noise.draw(grant.noise, grant.noise_scale, query.shape().coordinates())?;
+        let noise = self.noise.draw(grant.noise, grant.noise_scale, query.shape().coordinates(), self.engine)?;
         let exact = self.engine.exact_sum(query)?;
         #[cfg(feature = "danger")]
         let exact = self.noise.witness_sum(query, exact);
@@ -277,7 +277,7 @@ impl<'a> Session<'a> {
         let coordinates = query.shape().coordinates();
         let perturbation = match NoiseScale::new(query.minimum().perturbation) {
             Ok(scale) => {
-                let mut term = self.noise.draw(NoiseDistribution::RoundedGaussian, scale, coordinates)?;
+                let mut term = self.noise.draw(NoiseDistribution::RoundedGaussian, scale, coordinates, self.engine)?;
                 let cut = PERTURBATION_CUT * i128::from(scale.get());
                 term.iter_mut().for_each(|one| *one = (*one).clamp(-cut, cut));
                 term
@@ -285,7 +285,7 @@ impl<'a> Session<'a> {
             // Scale 0: output perturbation has no linear term.
             Err(_) => vec![0; coordinates as usize],
         };
-        let noise = self.noise.draw(grant.noise, grant.noise_scale, coordinates)?;
+        let noise = self.noise.draw(grant.noise, grant.noise_scale, coordinates, self.engine)?;
         #[cfg(feature = "danger")]
         let perturbation = self.noise.witness_linear_term(perturbation);
         let minimum = self.engine.exact_minimum(query, &perturbation)?;

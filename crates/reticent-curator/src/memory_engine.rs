@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
-use reticent_core::engine::{Engine, EngineError};
+use reticent_core::engine::{Engine, EngineError, Task};
 use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::SumQuery;
@@ -176,6 +176,10 @@ impl Engine for MemoryEngine {
         let lattice = self.lattice_of(query.encoding()).map_err(|error| EngineError(Box::new(error)))?;
         let rows = RowsInMemory { lattice: &lattice, labels: self.table.labels(), block_rows: self.block_rows };
         Ok(PartialSum::of_minimum(query, minimise(&rows, query, perturbation)?))
+    }
+
+    fn run_tasks(&self, tasks: Vec<Task<'_>>) {
+        tasks.into_par_iter().for_each(|task| task());
     }
 
     fn row_number(&self) -> Option<u64> {

@@ -10,9 +10,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::encoding::Encoding;
-use reticent_core::engine::{Engine, EngineError};
+use reticent_core::engine::{Engine, EngineError, Task};
 use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, QueryShape, SumQuery};
@@ -276,6 +277,10 @@ impl Engine for SpilledEngine {
         let answer =
             self.with_lattice(encoding, |blocks| minimise(&RowsOnDisk { blocks, encoding }, query, perturbation))?;
         Ok(PartialSum::of_minimum(query, answer))
+    }
+
+    fn run_tasks(&self, tasks: Vec<Task<'_>>) {
+        tasks.into_par_iter().for_each(|task| task());
     }
 
     fn row_number(&self) -> Option<u64> {
