@@ -162,8 +162,11 @@ pub(super) fn gradient(bench: &mut Bench<'_>) -> Result<(), String> {
     print("One gradient pass. Rows are put on the lattice with norm at most 1 before it.\n");
     for (rows, columns) in bench.shapes() {
         let mut measures = Vec::new();
-        let repeats = bench.repeats(if rows * columns > 10_000_000 { 15 } else { 100 });
-        let (fine, few) = (Loaded::generate(rows, columns), bench.repeats(5));
+        // Threads that have slept take as long to wake up as a pass over a small table.
+        let is_large = rows * columns > 10_000_000;
+        let (repeats, few) = if is_large { (15, 5) } else { (100, 100) };
+        let (repeats, few) = (bench.repeats(repeats), bench.repeats(few));
+        let fine = Loaded::generate(rows, columns);
         // 4000 lattice steps of at most 2048 · 32767: every row is clipped.
         let clipped = || Map::ClippedGradient { columns: columns as u32, clip: 2048 * 4000 };
         let ours = |table: &Loaded| {
