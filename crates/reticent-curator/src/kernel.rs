@@ -104,11 +104,11 @@ pub fn find_largest_slopes<T: Coordinate>(
 ///
 /// # Panics
 /// When the parts of the block are not of the same rows, or totals and weights do not have its columns once a class.
-pub fn add_softmax_gradient(
+pub fn add_softmax_gradient<T: Coordinate>(
     instructions: Instructions,
     slopes: SoftmaxSlopes,
     weights: &PassWeights,
-    block: &CompactBlock<'_>,
+    block: &CompactBlock<'_, T>,
     totals: &mut [i64],
 ) {
     block.assert_whole();

@@ -47,27 +47,40 @@ impl<'a> RunningSum<'a> {
         Self { query, instructions, sum: None, totals: Vec::new(), rows: 0, places: None }
     }
 
-    /// Adds the rows of a block. Bounds of their slopes, for a query that has a [`Self::clip`], are found if they are not at hand. Gradients of
-    /// two classes read coarse rows as they are; for other queries they are widened first.
+    /// Adds the rows of a block. Bounds of their slopes, for a query that has a [`Self::clip`], are found if they are not at hand. Gradients read
+    /// coarse rows as they are; for other queries they are widened first.
     ///
     /// # Panics
     /// On a query that is answered without lattice rows, and when the parts of the block are not of the same rows.
     pub fn add(&mut self, block: &KeptBlock<'_>, largest: Option<&[i16]>) {
-        if let KeptBlock::Coarse(block) = block
-            && matches!(self.query.shape().map(), Map::Gradient { .. } | Map::ClippedGradient { .. })
-        {
-            return self.add_gradient(block, largest);
+        let was_gradient = match block {
+            KeptBlock::Fine(block) => self.add_slopes(block, largest),
+            KeptBlock::Coarse(block) => self.add_slopes(block, largest),
+        };
+        if !was_gradient {
+            self.add_fine(&block.widened(&mut Vec::new()));
         }
-        self.add_fine(&block.widened(&mut Vec::new()), largest);
     }
 
-    fn add_fine(&mut self, block: &CompactBlock<'_>, largest: Option<&[i16]>) {
+    /// Adds slopes times rows, and says whether the query asks for them.
+    fn add_slopes<T: Coordinate>(&mut self, block: &CompactBlock<'_, T>, largest: Option<&[i16]>) -> bool {
         block.assert_whole();
         assert!(block.rows() <= BLOCK_ROWS_MAX, "the products of a block fit 64 bits");
+        let map = self.query.shape().map();
+        if matches!(map, Map::Gradient { .. } | Map::ClippedGradient { .. }) {
+            self.add_gradient(block, largest);
+        } else if matches!(map, Map::SoftmaxGradient { .. }) {
+            self.add_softmax_gradient(SoftmaxSlopes::Softmax, block);
+        } else if matches!(map, Map::BoundedSoftmaxGradient { .. }) {
+            self.add_softmax_gradient(SoftmaxSlopes::Bounded, block);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn add_fine(&mut self, block: &CompactBlock<'_>) {
         match *self.query.shape().map() {
-            Map::Gradient { .. } | Map::ClippedGradient { .. } => self.add_gradient(block, largest),
-            Map::SoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Softmax, block),
-            Map::BoundedSoftmaxGradient { .. } => self.add_softmax_gradient(SoftmaxSlopes::Bounded, block),
             Map::Gram { target, diagonal, off_diagonal, cross, square, .. } => {
                 self.add_gram(target, [diagonal, off_diagonal, cross, square], block);
             }
@@ -89,6 +102,10 @@ impl<'a> RunningSum<'a> {
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::Minimum(_) => unreachable!("answered without the lattice"),
+            Map::Gradient { .. }
+            | Map::ClippedGradient { .. }
+            | Map::SoftmaxGradient { .. }
+            | Map::BoundedSoftmaxGradient { .. } => unreachable!("added already"),
         }
     }
 
@@ -197,7 +214,7 @@ impl<'a> RunningSum<'a> {
         add_gradient(self.instructions, rule, self.query.weights(), block, &mut self.totals);
     }
 
-    fn add_softmax_gradient(&mut self, slopes: SoftmaxSlopes, block: &CompactBlock<'_>) {
+    fn add_softmax_gradient<T: Coordinate>(&mut self, slopes: SoftmaxSlopes, block: &CompactBlock<'_, T>) {
         self.make_room(block.rows());
         add_softmax_gradient(self.instructions, slopes, self.query.weights(), block, &mut self.totals);
     }

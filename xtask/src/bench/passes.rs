@@ -216,12 +216,17 @@ pub(super) fn classes(bench: &mut Bench<'_>) -> Result<(), String> {
     for (rows, columns) in bench.shapes() {
         let mut measures = Vec::new();
         let repeats = bench.repeats(8);
+        let ours = |table: &Loaded| {
+            let map = || Map::BoundedSoftmaxGradient { classes: CLASSES, columns: columns as u32 };
+            [1, 2].map(|threads| table.pass(map(), threads, repeats))
+        };
         let table = Loaded::generate_of_classes(rows, columns, CLASSES);
-        for threads in [1, 2] {
-            let map = Map::BoundedSoftmaxGradient { classes: CLASSES, columns: columns as u32 };
-            let times = table.pass(map, threads, repeats);
-            let (what, bytes) = (OURS.to_owned(), Some(lattice_bytes(rows, columns)));
-            measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+        let (in_sixteen, in_eight) = (ours(&table), ours(&table.coarse()));
+        for (threads, times) in [1, 2].into_iter().zip(in_sixteen.into_iter().zip(in_eight)) {
+            for (what, bits, times) in [(OURS, 16.0, times.0), ("reticent, 8 bits", 8.0, times.1)] {
+                let (what, bytes) = (what.to_owned(), Some(lattice_bytes(rows, columns) * bits / 16.0));
+                measures.push(Measure { part: PART, what, rows, columns, threads, times, bytes, peak_mib: None });
+            }
             let arguments = [&[rows, columns, repeats].map(|number| number.to_string())[..], &[PART.to_owned()]];
             let found = bench.python.run("passes.py", threads, &arguments.concat())?;
             measures.extend(found.into_iter().map(|one| Measure::of_baseline(PART, (rows, columns), threads, one)));

@@ -158,7 +158,7 @@ impl Instructions {
         }
     }
 
-    pub(super) fn softmax(self, pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+    pub(super) fn softmax<T: Coordinate>(self, pass: &SoftmaxPass<'_, T>, totals: &mut [i64]) {
         match self.0 {
             Set::Portable => softmax::portable(pass, totals),
             // SAFETY: as in `gradient`.

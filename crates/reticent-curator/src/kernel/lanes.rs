@@ -6,7 +6,7 @@
 use bytemuck::Pod;
 
 use super::FLUSH_ROWS;
-use crate::lattice::Steps;
+use crate::lattice::{Steps, widen};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::COARSE_STEPS;
 
@@ -22,6 +22,9 @@ pub trait Coordinate: Pod + Sealed {
 
     /// The same units in 16 bits.
     fn widened(chunk: &[Self; CHUNK]) -> Chunk<i16>;
+
+    /// Coordinates in lattice steps, written to `room` where they are not at hand.
+    fn in_lattice_steps<'a>(coordinates: &'a [Self], room: &'a mut Vec<i16>) -> &'a [i16];
 }
 
 /// The kernels know these two and no others.
@@ -36,6 +39,11 @@ impl Coordinate for i16 {
     fn widened(chunk: &[Self; CHUNK]) -> Chunk<i16> {
         *chunk
     }
+
+    #[inline(always)]
+    fn in_lattice_steps<'a>(coordinates: &'a [Self], _: &'a mut Vec<i16>) -> &'a [i16] {
+        coordinates
+    }
 }
 
 /// Coordinates of an encoding that is coarse: see [`reticent_core::encoding::Encoding::coarse`].
@@ -45,6 +53,13 @@ impl Coordinate for i8 {
     #[inline(always)]
     fn widened(chunk: &[Self; CHUNK]) -> Chunk<i16> {
         chunk.map(i16::from)
+    }
+
+    #[inline(always)]
+    fn in_lattice_steps<'a>(coordinates: &'a [Self], room: &'a mut Vec<i16>) -> &'a [i16] {
+        room.resize(coordinates.len(), 0);
+        widen(coordinates, room);
+        room
     }
 }
 

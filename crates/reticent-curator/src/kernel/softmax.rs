@@ -2,7 +2,9 @@
 
 use reticent_core::pass_weights::PassWeights;
 
-use super::lanes::{self, CHUNK, Chunk, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window};
+use super::lanes::{
+    self, CHUNK, Chunk, Coordinate, GROUP, PairedSlopes, chunks_of, labels_of, paired, steps_of, window,
+};
 use super::slopes;
 use crate::lattice::{CompactBlock, LatticeBlock};
 
@@ -16,14 +18,14 @@ pub enum SoftmaxSlopes {
 }
 
 /// One pass over one block.
-pub(super) struct SoftmaxPass<'a> {
+pub(super) struct SoftmaxPass<'a, T> {
     pub(super) classes: usize,
     pub(super) slopes: SoftmaxSlopes,
     pub(super) weights: &'a PassWeights,
-    pub(super) block: CompactBlock<'a>,
+    pub(super) block: CompactBlock<'a, T>,
 }
 
-impl SoftmaxPass<'_> {
+impl<T: Coordinate> SoftmaxPass<'_, T> {
     /// The pass with its inner loops, in any instructions: it is compiled into each function below. Weighted sums are taken
     /// of four classes at a time, so that what is read and interleaved serves all four.
     #[inline(always)]
@@ -41,11 +43,12 @@ impl SoftmaxPass<'_> {
         let weights: Vec<_> = all_weights().map(of_class).collect();
         let chunks = columns.div_ceil(CHUNK);
         let mut wide = vec![[0i64; CHUNK]; chunks * self.classes];
-        let mut copy = Vec::new();
+        let (mut copy, mut wider) = (Vec::new(), Vec::new());
         let mut scores = vec![[0.0f32; GROUP]; self.classes];
         let mut slopes = vec![[0i32; GROUP]; self.classes];
         for first in (0..labels.len()).step_by(GROUP) {
-            let window = window(features, columns, first, &mut copy);
+            // Once for all classes.
+            let window = T::in_lattice_steps(window(features, columns, first, &mut copy), &mut wider);
             let (labels, steps) = (labels_of(labels, first), steps_of(steps, first));
             for ((scores, weights), all_weights) in scores.iter_mut().zip(&weights).zip(all_weights()) {
                 let mut products = dots(weights, window, columns);
@@ -79,13 +82,13 @@ impl SoftmaxPass<'_> {
     }
 }
 
-pub(super) fn portable(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+pub(super) fn portable<T: Coordinate>(pass: &SoftmaxPass<'_, T>, totals: &mut [i64]) {
     pass.run(totals, lanes::portable::dots::<i16, false>, lanes::portable::accumulate, lanes::portable::accumulate);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+pub(super) fn avx2<T: Coordinate>(pass: &SoftmaxPass<'_, T>, totals: &mut [i64]) {
     pass.run(
         totals,
         |weights, window, columns| lanes::avx2::dots::<i16, false, false>(weights, window, columns),
@@ -96,7 +99,7 @@ pub(super) fn avx2(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-pub(super) fn avx512(pass: &SoftmaxPass<'_>, totals: &mut [i64]) {
+pub(super) fn avx512<T: Coordinate>(pass: &SoftmaxPass<'_, T>, totals: &mut [i64]) {
     pass.run(
         totals,
         |weights, window, columns| lanes::avx512::dots::<i16, false, false>(weights, window, columns),

@@ -109,6 +109,12 @@ impl Rows {
         (self, packed)
     }
 
+    /// The block of these rows with their packed coordinates in 8 bits.
+    fn coarse_block<'a>(&'a self, features: &'a [i8]) -> CompactBlock<'a, i8> {
+        let CompactBlock { layout, packed: LatticeBlock { columns, steps, labels, .. }, chosen } = self.block();
+        CompactBlock { layout, packed: LatticeBlock { columns, features, steps, labels }, chosen }
+    }
+
     fn each(&self) -> impl Iterator<Item = (LatticeRow<'_>, CodedLabel)> {
         let rows = self.whole.chunks_exact(self.columns()).zip(&self.labels).enumerate();
         rows.map(|(row, (features, label))| (LatticeRow { features, step: self.steps().of_row(row) }, *label))
@@ -173,6 +179,31 @@ fn gradient_by_reference(rows: &Rows, weights: &PassWeights, loss: Loss, clip: O
         let slope = slope(loss, weights, score(weights, row), label).clamp(-largest, largest);
         for (total, feature) in expected.iter_mut().zip(row.features) {
             *total += i64::from(slope) * i64::from(*feature);
+        }
+    }
+    expected
+}
+
+/// On top of -3 in each place.
+fn softmax_gradient_by_reference(
+    rows: &Rows,
+    weights: &PassWeights,
+    slopes: SoftmaxSlopes,
+    classes: usize,
+) -> Vec<i64> {
+    let mut expected = vec![-3i64; rows.columns() * classes];
+    let mut of_row = vec![0; classes];
+    for (row, label) in rows.each() {
+        let Some(class) = class_of(label, classes as u32) else { continue };
+        let scores = class_scores(weights, row);
+        match slopes {
+            SoftmaxSlopes::Softmax => softmax_slopes(&scores, class, &mut of_row),
+            SoftmaxSlopes::Bounded => bounded_softmax_slopes(&scores, class, weights.saturation(), &mut of_row),
+        }
+        for (totals, slope) in expected.chunks_exact_mut(rows.columns()).zip(&of_row) {
+            for (total, feature) in totals.iter_mut().zip(row.features) {
+                *total += i64::from(*slope) * i64::from(*feature);
+            }
         }
     }
     expected
@@ -245,8 +276,7 @@ proptest! {
             }
         }
         let (rows, packed) = rows.coarsened();
-        let CompactBlock { layout, packed: LatticeBlock { columns, steps, labels, .. }, chosen } = rows.block();
-        let block = CompactBlock { layout, packed: LatticeBlock { columns, features: &packed, steps, labels }, chosen };
+        let block = rows.coarse_block(&packed);
         for (loss, clip) in [(Loss::TwoSidedExponential, None), (Loss::Huber, None), (Loss::Logistic, Some(clip))] {
             let expected = gradient_by_reference(&rows, &weights, loss, clip);
             for (instructions, found) in gradients(&block, &weights, loss, clip) {
@@ -261,26 +291,22 @@ proptest! {
         saturation in prop_oneof![Just(1.0), 0.0625..1.0],
     ) {
         let weights = PassWeights::quantise(&rows.weights).with_saturation(saturation);
-        for slopes in [SoftmaxSlopes::Softmax, SoftmaxSlopes::Bounded] {
-            let scalar = |scores: &[f32], class: usize, found: &mut [i32]| match slopes {
-                SoftmaxSlopes::Softmax => softmax_slopes(scores, class, found),
-                SoftmaxSlopes::Bounded => bounded_softmax_slopes(scores, class, weights.saturation(), found),
-            };
-            let mut expected = vec![-3i64; rows.columns() * classes];
-            let mut of_row = vec![0; classes];
-            for (row, label) in rows.each() {
-                let Some(class) = class_of(label, classes as u32) else { continue };
-                scalar(&class_scores(&weights, row), class, &mut of_row);
-                for (totals, slope) in expected.chunks_exact_mut(rows.columns()).zip(&of_row) {
-                    for (total, feature) in totals.iter_mut().zip(row.features) {
-                        *total += i64::from(*slope) * i64::from(*feature);
-                    }
-                }
-            }
+        let all_slopes = [SoftmaxSlopes::Softmax, SoftmaxSlopes::Bounded];
+        for slopes in all_slopes {
+            let expected = softmax_gradient_by_reference(&rows, &weights, slopes, classes);
             for instructions in Instructions::available() {
-                let mut found = vec![-3i64; rows.columns() * classes];
+                let mut found = vec![-3i64; expected.len()];
                 add_softmax_gradient(instructions, slopes, &weights, &rows.block(), &mut found);
                 prop_assert_eq!(&found, &expected, "{} {:?}", instructions.name(), slopes);
+            }
+        }
+        let (rows, packed) = rows.coarsened();
+        for slopes in all_slopes {
+            let expected = softmax_gradient_by_reference(&rows, &weights, slopes, classes);
+            for instructions in Instructions::available() {
+                let mut found = vec![-3i64; expected.len()];
+                add_softmax_gradient(instructions, slopes, &weights, &rows.coarse_block(&packed), &mut found);
+                prop_assert_eq!(&found, &expected, "8 bits, {} {:?}", instructions.name(), slopes);
             }
         }
     }
