@@ -151,7 +151,8 @@ const WHOLE: &str = "a window has all rows of a group, readable in whole chunks"
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn pairs_of<T>(window: &[T], columns: usize, place: usize, length: usize) -> impl Iterator<Item = &[T]> {
-    window[place..].windows(columns + length).step_by(2 * columns)
+    let rows = &window[place..][..(GROUP - 1) * columns + length];
+    rows.windows(columns + length).step_by(2 * columns)
 }
 
 /// Plain Rust, for every machine.
@@ -378,9 +379,7 @@ pub(super) mod avx2 {
     ) {
         // Coordinates 0..4, 8..12 in the first vector, 4..8, 12..16 in the second.
         let mut sums = [[[_mm256_setzero_si256(); 2]; W]; C];
-        let mut pairs = pairs_of(window, columns, place * HALF, W * HALF);
-        for pair in 0..GROUP / 2 {
-            let both = pairs.next().expect(WHOLE);
+        for (pair, both) in (0..GROUP / 2).zip(pairs_of(window, columns, place * HALF, W * HALF)) {
             let (even, odd) = (halves_at::<T, W>(both, 0), halves_at::<T, W>(both, columns));
             for half in 0..W {
                 let (even, odd) = (widened(&even[half]), widened(&odd[half]));
@@ -587,9 +586,8 @@ pub(super) mod avx512 {
         let first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
         let last_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
         let mut sums = [[[_mm512_setzero_si512(); 2]; W]; C];
-        let mut pairs = pairs_of(window, columns, place * CHUNK, W * CHUNK);
-        for pair in 0..GROUP / 2 {
-            let both = pairs.next().expect(WHOLE);
+        // Not one loop over numbers: the compiler then knows how many pairs there are, writes all of them out and keeps sums in memory.
+        for (pair, both) in (0..GROUP / 2).zip(pairs_of(window, columns, place * CHUNK, W * CHUNK)) {
             let (even, odd) = (chunks_at::<T, W>(both, 0), chunks_at::<T, W>(both, columns));
             for chunk in 0..W {
                 let (even, odd): (__m512i, __m512i) = (widened(&even[chunk]), widened(&odd[chunk]));
