@@ -191,9 +191,8 @@ impl Engine for MemoryEngine {
         let columns = coding.columns().len();
         let rows = self.table.rows();
         let mut values = zeros::<f64>(rows.saturating_mul(columns)).map_err(|error| EngineError(Box::new(error)))?;
-        for (row, values) in values.chunks_exact_mut(columns).enumerate() {
-            coding.expand(self.table.codes_of_row(row), values);
-        }
+        let of_rows = values.par_chunks_exact_mut(columns).enumerate();
+        of_rows.for_each(|(row, values)| coding.expand(self.table.codes_of_row(row), values));
         Ok(Some(PublicFeatures { columns, values }))
     }
 }

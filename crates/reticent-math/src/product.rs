@@ -1,26 +1,43 @@
 //! Products of matrices in loops over rows: on one thread where threads would wait for each other, and nothing left that slows down what follows.
 
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::mat::AsMatRef;
-use faer::{Accum, Mat, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use crate::vector_registers::empty_upper_halves;
 
 /// `left · right`, for a loop of exponentials to follow at its full speed.
-///
-/// Several threads share it where all sides are long and no other threads are at work on other blocks of rows.
 pub(crate) fn product(
     left: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
     right: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
 ) -> Mat<f64> {
+    let mut product = Mat::zeros(left.as_mat_ref().nrows(), right.as_mat_ref().ncols());
+    add_product(product.as_mut(), left, right);
+    product
+}
+
+/// Adds `left · right`.
+///
+/// Several threads share it where all sides are long and no other threads are at work on other blocks of rows.
+pub(crate) fn add_product(
+    sum: MatMut<'_, f64>,
+    left: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
+    right: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
+) {
     let (left, right) = (left.as_mat_ref(), right.as_mat_ref());
-    let mut product = Mat::zeros(left.nrows(), right.ncols());
     let sides = [left.nrows(), left.ncols(), right.ncols()];
     let is_shared = rayon::current_thread_index().is_none() && sides.iter().all(|side| *side >= SHARED_SIDE_MIN);
     let threads = if is_shared { faer::get_global_parallelism() } else { Par::Seq };
-    matmul(product.as_mut(), Accum::Replace, left, right, 1.0, threads);
+    matmul(sum, Accum::Add, left, right, 1.0, threads);
     empty_upper_halves();
-    product
+}
+
+/// Adds the lower half of `left · right`, with its diagonal, where that is symmetric; on one thread.
+pub(crate) fn add_lower_half(sum: MatMut<'_, f64>, left: MatRef<'_, f64>, right: MatRef<'_, f64>) {
+    let (half, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    triangular::matmul(sum, half, Accum::Add, left, whole, right, whole, 1.0, Par::Seq);
+    empty_upper_halves();
 }
 
 /// The threads of a product meet after every few hundred terms of its sums. Between two meetings there is work enough where sides are this long;

@@ -14,8 +14,10 @@
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef};
+use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::product::product;
 use crate::symmetric_factors::{cholesky, eigen};
 
 /// Largest norm of an integer row: `d_i = q_i / 2^20`.
@@ -237,7 +239,7 @@ impl RowMap {
     /// The vectors of some rows: n × outputs, each of norm at most 1 (up to rounding).
     #[must_use]
     pub fn apply(&self, features: MatRef<'_, f64>) -> Mat<f64> {
-        let mut mapped = features * self.directions.transpose();
+        let mut mapped = product(features, self.directions.transpose());
         let mut row = vec![0.0; self.outputs()];
         for index in 0..mapped.nrows() {
             for (output, value) in row.iter_mut().enumerate() {
@@ -255,13 +257,11 @@ impl RowMap {
     /// [`INTEGER_NORM`].
     #[must_use]
     pub fn integer_rows(&self, features: MatRef<'_, f64>) -> Vec<i32> {
-        let mut integers = Vec::with_capacity(features.nrows() * self.outputs());
-        let mut first = 0;
-        while first < features.nrows() {
-            let rows = BLOCK.min(features.nrows() - first);
-            integers.extend(integer_rows(self.apply(features.subrows(first, rows)).as_ref()));
-            first += rows;
-        }
+        let mut integers = vec![0; features.nrows() * self.outputs()];
+        integers.par_chunks_mut(BLOCK * self.outputs()).enumerate().for_each(|(block, integers)| {
+            let rows = integers.len() / self.outputs();
+            integers.copy_from_slice(&integer_rows(self.apply(features.subrows(block * BLOCK, rows)).as_ref()));
+        });
         integers
     }
 }

@@ -35,13 +35,18 @@ const BLOCK: usize = 2_048;
 mod tests {
     use super::*;
     use crate::feature_table::FeatureTable;
+    use crate::noise_aware_map::{self, Prior, ResponseModel, Statistic};
+    use faer::MatRef;
 
-    /// Three classes and two, over several blocks.
+    /// Three classes, two, and two of a release, over several blocks.
     #[test]
     fn fits_are_the_same_on_any_number_of_threads() {
         let rows = 2 * BLOCK + 5;
         let features: Vec<f64> =
             (0..rows).flat_map(|row| [1.0, (row as f64 * 0.7).sin(), (row as f64 * 0.3).cos()]).collect();
+        let matrix = MatRef::from_row_major_slice(&features, rows, 3).to_owned();
+        let vectors = &matrix * faer::Scale(0.5);
+        let released = Mat::from_fn(3, 1, |place, _| [1500.0, 90.0, -40.0][place]);
         let features = FeatureTable::packed(features, 3);
         let labels: Vec<usize> = (0..rows).map(|row| (row * row + row / 7) % 3).collect();
         let ones: Vec<f64> = labels.iter().map(|label| f64::from(u8::from(*label == 1))).collect();
@@ -50,7 +55,18 @@ mod tests {
             pool.install(|| {
                 let three = crate::softmax_regression::fit(&features, &labels, 3, 0.1, 0.0).expect("a minimum");
                 let two = crate::logistic_newton::fit(&features, &ones, 0.1).expect("a minimum");
-                [three, two].concat().into_iter().map(f64::to_bits).collect::<Vec<_>>()
+                let statistic = Statistic {
+                    features: matrix.as_ref(),
+                    rows: vectors.as_ref(),
+                    released: released.as_ref(),
+                    noise: 30.0,
+                    labels_per_row: 1.0,
+                    square: None,
+                };
+                let prior = Prior::new(matrix.as_ref(), ResponseModel::Logistic, None);
+                let noisy = noise_aware_map::fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded");
+                let noisy = noisy.weights.col(0).iter().copied().collect();
+                [three, two, noisy].concat().into_iter().map(f64::to_bits).collect::<Vec<_>>()
             })
         };
         assert_eq!(on_threads(1), on_threads(3));

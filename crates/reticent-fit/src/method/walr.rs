@@ -292,8 +292,11 @@ pub fn estimate(
     // The published solvers have a weight for every column.
     let is_taken = |column: &usize| has_values[*column] || *settings != Settings::NoiseAware;
     let taken: Vec<usize> = (0..matrix.columns()).filter(is_taken).collect();
-    let vectors =
-        Mat::from_fn(matrix.rows(), taken.len(), |row, column| f64::from(matrix.row(row)[taken[column]]) / norm);
+    // Row after row, as the integers are: column after column would go through all of them for each.
+    let mut vectors = Vec::with_capacity(matrix.rows() * taken.len());
+    for row in matrix.values().chunks_exact(matrix.columns()) {
+        vectors.extend(taken.iter().map(|column| f64::from(row[*column]) / norm));
+    }
     let unit = norm * label_unit(model);
     let sums = Mat::from_fn(taken.len(), outputs, |column, output| {
         let column = taken[column];
@@ -302,7 +305,7 @@ pub fn estimate(
     let rows = matrix_of(features);
     let statistic = Statistic {
         features: rows,
-        rows: vectors.as_ref(),
+        rows: MatRef::from_row_major_slice(&vectors, matrix.rows(), taken.len()),
         released: sums.as_ref(),
         noise: released.noise / unit,
         labels_per_row: 1.0,

@@ -1,11 +1,14 @@
 //! The residual of the release at some parameters, linearised there.
 
+use std::ops::Range;
+
 use faer::{Mat, MatRef};
 
 use super::algebra::stack;
 use super::prior::weights_of;
 use super::{Prior, ResponseModel, Statistic};
-use crate::product::product;
+use crate::product::{add_lower_half, add_product, product};
+use crate::row_blocks::{of_row_blocks, sum_of_row_blocks};
 
 /// Residual, its derivative and its covariance at some parameters, in contrasts.
 pub(super) struct Linearised {
@@ -17,47 +20,20 @@ pub(super) struct Linearised {
 
 impl Linearised {
     pub(super) fn at(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior, parameters: &Mat<f64>) -> Self {
-        let (basis, contrasts) = (model.basis(), model.contrasts());
-        let (outputs, columns) = (statistic.rows.ncols(), statistic.features.ncols());
-        let mut residual = stack((statistic.released * &basis).as_ref());
-        let mut jacobian = Mat::<f64>::zeros(outputs * contrasts, columns * contrasts);
-        let mut covariance =
-            Mat::<f64>::identity(outputs * contrasts, outputs * contrasts) * faer::Scale(statistic.noise.powi(2));
-        each_block(statistic, model, prior, parameters, |features, rows, means| {
-            residual -= stack((product(rows.transpose(), means) * &basis).as_ref());
-            // Means of the contrasts' products, less products of means: the covariance of the labels' contrasts.
-            let contrast_means = means * &basis;
-            for first in 0..contrasts {
-                for second in 0..=first {
-                    let variances: Vec<f64> = (0..rows.nrows())
-                        .map(|row| match model {
-                            ResponseModel::Linear => 1.0,
-                            ResponseModel::Logistic => means[(row, 0)] * (1.0 - means[(row, 0)]),
-                            ResponseModel::Multinomial { classes } => {
-                                let both: f64 = (0..classes)
-                                    .map(|class| basis[(class, first)] * basis[(class, second)] * means[(row, class)])
-                                    .sum();
-                                both - contrast_means[(row, first)] * contrast_means[(row, second)]
-                            }
-                        })
-                        .collect();
-                    let scaled =
-                        Mat::from_fn(rows.nrows(), outputs, |row, output| rows[(row, output)] * variances[row]);
-                    let (cross, square) = (product(scaled.transpose(), features), product(scaled.transpose(), rows));
-                    let mut add = |first: usize, second: usize| {
-                        let mut corner = jacobian.submatrix_mut(first * outputs, second * columns, outputs, columns);
-                        corner += &cross;
-                        let mut corner = covariance.submatrix_mut(first * outputs, second * outputs, outputs, outputs);
-                        corner += &square * faer::Scale(1.0 / statistic.labels_per_row);
-                    };
-                    add(first, second);
-                    if first != second {
-                        add(second, first);
-                    }
-                }
-            }
+        let weights = weights_of(parameters, model, prior);
+        let sums = of_row_blocks(statistic.features.nrows(), rows_of_task(statistic, model), |rows| {
+            Sums::of(statistic, model, &weights, rows)
         });
-        Self { parameters: parameters.clone(), residual, jacobian, covariance }
+        let mut sums = sums.into_iter().reduce(Sums::joined).expect("one block at least");
+        sums.mirror(model.contrasts());
+        let outputs = sums.covariance.nrows();
+        let noise = Mat::<f64>::identity(outputs, outputs) * faer::Scale(statistic.noise.powi(2));
+        Self {
+            parameters: parameters.clone(),
+            residual: stack((statistic.released * model.basis()).as_ref()) - sums.expected,
+            jacobian: sums.jacobian,
+            covariance: noise + sums.covariance * faer::Scale(1.0 / statistic.labels_per_row),
+        }
     }
 }
 
@@ -68,29 +44,112 @@ pub(super) fn residual(
     prior: &Prior,
     parameters: &Mat<f64>,
 ) -> Mat<f64> {
-    let basis = model.basis();
-    let mut residual = stack((statistic.released * &basis).as_ref());
-    each_block(statistic, model, prior, parameters, |_, rows, means| {
-        residual -= stack((product(rows.transpose(), means) * &basis).as_ref());
+    let (weights, basis) = (weights_of(parameters, model, prior), model.basis());
+    let expected = sum_of_row_blocks(statistic.features.nrows(), rows_of_task(statistic, model), |rows| {
+        let mut expected = Mat::zeros(statistic.rows.ncols(), model.outputs());
+        each_block(statistic, model, &weights, rows, |_, rows, means| {
+            add_product(expected.as_mut(), rows.transpose(), means);
+        });
+        stack((expected * &basis).as_ref())
     });
-    residual
+    stack((statistic.released * &basis).as_ref()) - expected
 }
 
-/// Calls `visit(features, rows, means)` for blocks of rows; means has one column an output.
+/// What some rows add up to, in contrasts.
+struct Sums {
+    /// What is released of these rows on average, without noise.
+    expected: Mat<f64>,
+    /// Its derivative: of the corners of two contrasts those below the diagonal, until [`Self::mirror`].
+    jacobian: Mat<f64>,
+    /// Its covariance with one label a row: the same corners, and below the diagonal of each.
+    covariance: Mat<f64>,
+}
+
+impl Sums {
+    fn of(statistic: &Statistic<'_>, model: ResponseModel, weights: &Mat<f64>, rows: Range<usize>) -> Self {
+        let (basis, contrasts) = (model.basis(), model.contrasts());
+        let (outputs, columns) = (statistic.rows.ncols(), statistic.features.ncols());
+        let mut expected = Mat::zeros(outputs, model.outputs());
+        let mut jacobian = Mat::zeros(outputs * contrasts, columns * contrasts);
+        let mut covariance = Mat::zeros(outputs * contrasts, outputs * contrasts);
+        let mut room = vec![0.0; BLOCK * outputs];
+        each_block(statistic, model, weights, rows, |features, rows, means| {
+            add_product(expected.as_mut(), rows.transpose(), means);
+            // Means of the contrasts' products, less products of means: the covariance of the labels' contrasts.
+            let contrast_means = means * &basis;
+            for first in 0..contrasts {
+                for second in 0..=first {
+                    let variance = |row: usize| match model {
+                        ResponseModel::Linear => 1.0,
+                        ResponseModel::Logistic => means[(row, 0)] * (1.0 - means[(row, 0)]),
+                        ResponseModel::Multinomial { classes } => {
+                            let both: f64 = (0..classes)
+                                .map(|class| basis[(class, first)] * basis[(class, second)] * means[(row, class)])
+                                .sum();
+                            both - contrast_means[(row, first)] * contrast_means[(row, second)]
+                        }
+                    };
+                    let scaled = &mut room[..rows.nrows() * outputs];
+                    for (row, scaled) in scaled.chunks_exact_mut(outputs).enumerate() {
+                        let variance = variance(row);
+                        scaled.iter_mut().zip(rows.row(row).iter()).for_each(|(to, value)| *to = value * variance);
+                    }
+                    let scaled = MatRef::from_row_major_slice(scaled, rows.nrows(), outputs).transpose();
+                    let corner = jacobian.submatrix_mut(first * outputs, second * columns, outputs, columns);
+                    add_product(corner, scaled, features);
+                    let corner = covariance.submatrix_mut(first * outputs, second * outputs, outputs, outputs);
+                    add_lower_half(corner, scaled, rows);
+                }
+            }
+        });
+        Self { expected: stack((expected * &basis).as_ref()), jacobian, covariance }
+    }
+
+    fn joined(mut self, other: Self) -> Self {
+        self.expected += other.expected;
+        self.jacobian += other.jacobian;
+        self.covariance += other.covariance;
+        self
+    }
+
+    /// Fills what lies above the diagonals: two contrasts do to each other the same.
+    fn mirror(&mut self, contrasts: usize) {
+        let outputs = self.covariance.nrows() / contrasts;
+        for (first, second) in (0..contrasts).flat_map(|first| (0..=first).map(move |second| (first, second))) {
+            let mut corner = self.covariance.submatrix_mut(first * outputs, second * outputs, outputs, outputs);
+            for (row, column) in (0..outputs).flat_map(|row| (row + 1..outputs).map(move |column| (row, column))) {
+                corner[(row, column)] = corner[(column, row)];
+            }
+        }
+        for matrix in [&mut self.jacobian, &mut self.covariance] {
+            let (rows, columns) = (matrix.nrows() / contrasts, matrix.ncols() / contrasts);
+            for (first, second) in (0..contrasts).flat_map(|first| (0..first).map(move |second| (first, second))) {
+                let corner = matrix.submatrix(first * rows, second * columns, rows, columns).to_owned();
+                matrix.submatrix_mut(second * rows, first * columns, rows, columns).copy_from(corner);
+            }
+        }
+    }
+}
+
+/// Rows of the sums that one thread makes: what they add up to is no larger than they are, and there are no more than [`TASKS_MAX`] of such sums.
+fn rows_of_task(statistic: &Statistic<'_>, model: ResponseModel) -> usize {
+    let of_size = statistic.rows.ncols() * model.contrasts().pow(2);
+    of_size.max(statistic.features.nrows().div_ceil(TASKS_MAX))
+}
+
+/// Calls `visit(features, rows, means)` for blocks of some of the rows; means has one column an output.
 fn each_block(
     statistic: &Statistic<'_>,
     model: ResponseModel,
-    prior: &Prior,
-    parameters: &Mat<f64>,
+    weights: &Mat<f64>,
+    rows: Range<usize>,
     mut visit: impl FnMut(MatRef<'_, f64>, MatRef<'_, f64>, MatRef<'_, f64>),
 ) {
-    let weights = weights_of(parameters, model, prior);
     let mut scores = vec![0.0; model.outputs()];
-    let mut first = 0;
-    while first < statistic.features.nrows() {
-        let count = BLOCK.min(statistic.features.nrows() - first);
+    for first in rows.clone().step_by(BLOCK) {
+        let count = BLOCK.min(rows.end - first);
         let features = statistic.features.subrows(first, count);
-        let mut means = product(features, &weights);
+        let mut means = product(features, weights);
         for row in 0..count {
             for (output, score) in scores.iter_mut().enumerate() {
                 *score = means[(row, output)];
@@ -101,9 +160,82 @@ fn each_block(
             }
         }
         visit(features, statistic.rows.subrows(first, count), means.as_ref());
-        first += count;
     }
 }
 
 /// Rows that are worked on at a time.
 pub(super) const BLOCK: usize = 2_048;
+/// Most sums that are made side by side.
+const TASKS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed_sequence::FixedSequence;
+
+    /// Over several blocks of several tasks.
+    #[test]
+    fn sums_are_those_of_one_row_after_another() {
+        let (rows, columns, outputs, labels_per_row, noise) = (3 * BLOCK + 5, 3, 2, 4.0, 0.5);
+        let mut sequence = FixedSequence::new(8);
+        let mut normal = |rows, columns| Mat::from_fn(rows, columns, |_, _| sequence.next_normal());
+        let (features, vectors) = (normal(rows, columns), normal(rows, outputs));
+        for model in [ResponseModel::Linear, ResponseModel::Logistic, ResponseModel::Multinomial { classes: 3 }] {
+            let (basis, contrasts) = (model.basis(), model.contrasts());
+            let (released, parameters) = (normal(outputs, model.outputs()), normal(columns * contrasts, 1));
+            let statistic = Statistic {
+                features: features.as_ref(),
+                rows: vectors.as_ref(),
+                released: released.as_ref(),
+                noise,
+                labels_per_row,
+                square: None,
+            };
+            let prior = Prior::new(features.as_ref(), model, None);
+            let weights = weights_of(&parameters, model, &prior);
+            let mut of_rows = stack((&released * &basis).as_ref());
+            let mut jacobian = Mat::<f64>::zeros(outputs * contrasts, columns * contrasts);
+            let mut covariance =
+                Mat::<f64>::identity(outputs * contrasts, outputs * contrasts) * faer::Scale(noise * noise);
+            for row in 0..rows {
+                let scores = features.subrows(row, 1) * &weights;
+                let mut means: Vec<f64> = (0..model.outputs()).map(|output| scores[(0, output)]).collect();
+                model.mean(&mut means);
+                let of_labels = |output: usize, other: usize| match model {
+                    ResponseModel::Linear => 1.0,
+                    ResponseModel::Logistic => means[0] * (1.0 - means[0]),
+                    ResponseModel::Multinomial { .. } => {
+                        means[output] * (f64::from(u8::from(output == other)) - means[other])
+                    }
+                };
+                let of_labels = Mat::from_fn(model.outputs(), model.outputs(), of_labels);
+                let of_contrasts = basis.transpose() * of_labels * &basis;
+                let means = Mat::from_fn(1, model.outputs(), |_, output| means[output]) * &basis;
+                for (first, place) in (0..contrasts).flat_map(|first| (0..outputs).map(move |place| (first, place))) {
+                    let (at, vector) = (first * outputs + place, vectors[(row, place)]);
+                    of_rows[(at, 0)] -= vector * means[(0, first)];
+                    for second in 0..contrasts {
+                        let slope = vector * of_contrasts[(first, second)];
+                        for column in 0..columns {
+                            jacobian[(at, second * columns + column)] += slope * features[(row, column)];
+                        }
+                        for other in 0..outputs {
+                            covariance[(at, second * outputs + other)] +=
+                                slope * vectors[(row, other)] / labels_per_row;
+                        }
+                    }
+                }
+            }
+            let point = Linearised::at(&statistic, model, &prior, &parameters);
+            let alone = residual(&statistic, model, &prior, &parameters);
+            for (found, expected) in [
+                (&point.residual, &of_rows),
+                (&alone, &of_rows),
+                (&point.jacobian, &jacobian),
+                (&point.covariance, &covariance),
+            ] {
+                assert!((found - expected).norm_max() < 1e-8 * expected.norm_max(), "{model:?}");
+            }
+        }
+    }
+}

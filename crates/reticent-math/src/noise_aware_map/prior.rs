@@ -4,6 +4,7 @@ use faer::{Mat, MatRef};
 
 use super::ResponseModel;
 use super::algebra::repeat;
+use crate::row_blocks::of_row_blocks;
 
 /// What is believed about the weights before the release: public.
 ///
@@ -30,21 +31,17 @@ impl Prior {
     #[must_use]
     pub fn new(features: MatRef<'_, f64>, model: ResponseModel, centre: Option<MatRef<'_, f64>>) -> Self {
         let (rows, columns) = features.shape();
-        let mean_row = Mat::from_fn(columns, 1, |column, _| features.col(column).sum() / rows.max(1) as f64);
+        let ranges = ColumnRanges::of(features);
+        let means: Vec<f64> = ranges.sums.iter().map(|sum| sum / rows.max(1) as f64).collect();
+        let variances = variances(features, &means);
         let (mut of_constant, mut constant) = (CONSTANT.0, None);
         let spread_square = (0..columns)
             .map(|column| {
-                let (low, high) = features
-                    .col(column)
-                    .iter()
-                    .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
-                let (range, mean) = (high - low, mean_row[(column, 0)]);
-                let variance =
-                    features.col(column).iter().map(|value| (value - mean).powi(2)).sum::<f64>() / rows as f64;
+                let (range, mean) = (ranges.high[column] - ranges.low[column], means[column]);
                 // A rare category must not get a huge prior effect for being rare, nor one that never occurs. Whether a column
                 // is constant the range tells: rounding gives a constant a variance.
                 if range > 0.0 {
-                    variance.max(RARE * range * range)
+                    variances[column].max(RARE * range * range)
                 } else if mean.abs() > 0.0 {
                     constant = constant.or(Some((column, mean)));
                     std::mem::replace(&mut of_constant, CONSTANT.1) * mean * mean
@@ -53,6 +50,7 @@ impl Prior {
                 }
             })
             .collect();
+        let mean_row = Mat::from_fn(columns, 1, |column, _| means[column]);
         if let Some(centre) = centre {
             assert_eq!(centre.shape(), (columns, model.outputs()), "one start weight for each column and output");
         }
@@ -94,6 +92,63 @@ impl Prior {
         let columns = self.spread_square.len();
         Mat::from_fn(parameters.nrows(), 1, |index, _| parameters[(index, 0)] * self.spread_square[index % columns])
     }
+}
+
+/// Sums, smallest and largest values of columns. Row after row: the rows of a large table lie one after the other in memory.
+struct ColumnRanges {
+    sums: Vec<f64>,
+    low: Vec<f64>,
+    high: Vec<f64>,
+}
+
+impl ColumnRanges {
+    fn of(features: MatRef<'_, f64>) -> Self {
+        let (rows, columns) = features.shape();
+        let of_blocks = of_row_blocks(rows, columns, |block| {
+            let mut found = Self::of_no_rows(columns);
+            for row in block {
+                let mut places = found.sums.iter_mut().zip(&mut found.low).zip(&mut found.high);
+                for (value, ((sum, low), high)) in features.row(row).iter().zip(&mut places) {
+                    *sum += value;
+                    *low = low.min(*value);
+                    *high = high.max(*value);
+                }
+            }
+            found
+        });
+        of_blocks.into_iter().fold(Self::of_no_rows(columns), Self::joined)
+    }
+
+    fn of_no_rows(columns: usize) -> Self {
+        let all = |value: f64| vec![value; columns];
+        Self { sums: all(0.0), low: all(f64::INFINITY), high: all(f64::NEG_INFINITY) }
+    }
+
+    fn joined(mut self, other: Self) -> Self {
+        self.sums.iter_mut().zip(other.sums).for_each(|(sum, more)| *sum += more);
+        self.low.iter_mut().zip(other.low).for_each(|(low, other)| *low = low.min(other));
+        self.high.iter_mut().zip(other.high).for_each(|(high, other)| *high = high.max(other));
+        self
+    }
+}
+
+/// Variances of columns about their means.
+fn variances(features: MatRef<'_, f64>, means: &[f64]) -> Vec<f64> {
+    let (rows, columns) = features.shape();
+    let of_blocks = of_row_blocks(rows, columns, |block| {
+        let mut sums = vec![0.0; columns];
+        for row in block {
+            for ((sum, value), mean) in sums.iter_mut().zip(features.row(row).iter()).zip(means) {
+                *sum += (value - mean).powi(2);
+            }
+        }
+        sums
+    });
+    let mut variances = vec![0.0; columns];
+    for sums in of_blocks {
+        variances.iter_mut().zip(sums).for_each(|(variance, sum)| *variance += sum / rows as f64);
+    }
+    variances
 }
 
 /// `theta_0 + theta U^T`.
