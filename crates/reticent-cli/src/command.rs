@@ -18,6 +18,7 @@ mod walr;
 use std::path::Path;
 
 use reticent_core::coding::Coding;
+use reticent_core::ledger::Request;
 use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
@@ -101,19 +102,20 @@ fn for_each_plain(
     Ok(progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut take))?)
 }
 
-/// Reads the private rows, and opens the ledger that pays for them.
+/// Reads the private rows, and opens the ledger that is to pay for a request about them.
 ///
-/// A named ledger is opened first, because it may be missing; only a table that can be read gets a ledger beside it.
+/// What the ledger refuses is refused before a row is read, which may take long; only a table that can be read gets a ledger beside it.
 fn read_with_ledger(
     data: &Path,
     schema: &Schema,
     place: &LedgerPlace,
     storage: &Storage,
+    request: &Request,
 ) -> Result<(StoredRows, LedgerFile), Failure> {
     let source = open_private(data, schema)?;
-    let named = place.open_named(&schema.relation())?;
+    let existing = place.open_existing(request, &schema.relation())?;
     let rows = StoredRows::read(source, schema, storage)?;
-    Ok((rows, place.or_beside(named, schema.relation())?))
+    Ok((rows, place.or_beside(existing, schema.relation())?))
 }
 
 /// How the owner's ledger names a table: the file's name without its folder.

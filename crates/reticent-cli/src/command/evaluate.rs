@@ -13,7 +13,7 @@ use reticent_fit::model::Model;
 use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
 use serde_json::json;
 
-use super::ledger_place::LedgerPlace;
+use super::ledger_place::{LedgerPlace, may_admit};
 use super::storage::{Storage, StoredRows};
 use super::{data_name, for_each_plain, open_private, read_model};
 use crate::args::EvaluateArguments;
@@ -68,7 +68,6 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, usual))?;
     let source = open_private(&arguments.data, schema)?;
     let mut ledger = place.open(&schema.relation())?;
-    let rows = StoredRows::read(source, schema, &storage)?;
     let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
     let delta = arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
         Failure::Usage(
@@ -76,13 +75,15 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
         )
     })?;
     let plan = plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, delta))?;
+    let mut request = plan.request(&data_name(&arguments.data), schema);
+    "evaluate".clone_into(&mut request.purpose);
+    may_admit(&ledger, &request, &schema.relation())?;
+    let rows = StoredRows::read(source, schema, &storage)?;
 
     let encoding = Arc::new(model.encoding());
     rows.prepare(&encoding)?;
     interrupt::may_pay(ledger.path());
     let mut session = Session::open(rows.engine(), &mut ledger, schema.relation())?;
-    let mut request = plan.request(&data_name(&arguments.data), schema);
-    "evaluate".clone_into(&mut request.purpose);
     let grants = session.pay(&request)?;
     let price = request.price_up(&plan.claim.relation).expect("the ledger admits finite prices only");
     let evaluation = private::evaluate(&mut session, grants, &plan, schema, &encoding, &model.weights(&encoding))?;

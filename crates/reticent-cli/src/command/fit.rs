@@ -45,10 +45,11 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
     let mut prepared = prepare(&plan::before_rows_are_counted(&schema))?;
     let storage =
         Storage::checked(&arguments.storage, &schema, prepared.plan().releases.iter().map(|release| &release.shape))?;
-    let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &storage)?;
+    let request = |prepared: &PreparedFit| prepared.plan().request(&data_name(&arguments.data), &schema);
+    let (rows, mut ledger) = read_with_ledger(&arguments.data, &schema, &place, &storage, &request(&prepared))?;
     if schema.privacy().rows.is_none() && schema.relation().has_public_row_number() {
-        let request = prepared.plan().request(&data_name(&arguments.data), &schema);
-        let number = Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number(&request)?;
+        let number =
+            Session::open(rows.engine(), &mut ledger, schema.relation())?.public_row_number(&request(&prepared))?;
         let number = number.ok_or_else(|| {
             Failure::Refused(format!(
                 "{}: this ledger also promises a relation under which the number of rows is private, so that it cannot be counted; \
@@ -61,9 +62,7 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
         // of rows with labels that nothing holds to yet: a plan that cannot be made with it, or does not fit any more, gives way to the one that
         // was admitted.
         let account = ledger.account()?;
-        let is_admitted = |counted: &PreparedFit| {
-            account.admit(&counted.plan().request(&data_name(&arguments.data), &schema)).is_ok()
-        };
+        let is_admitted = |counted: &PreparedFit| account.admit(&request(counted)).is_ok();
         if let Some(counted) = prepare(&schema.with_rows(number)).ok().filter(is_admitted) {
             prepared = counted;
         }

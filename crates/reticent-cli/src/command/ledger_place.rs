@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use reticent_core::adjacency::Relation;
+use reticent_core::ledger::{LedgerError, LedgerStore, Request};
 use reticent_curator::ledger_file::{LedgerFile, LedgerFileError};
 
 use crate::failure::Failure;
@@ -44,18 +45,23 @@ impl LedgerPlace {
         open_for(self.path(), relation)
     }
 
-    /// Opens a ledger that was named: it may be missing, which is told before a row is read.
-    pub(super) fn open_named(&self, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
-        match self {
-            Self::Named(_) => self.open(relation).map(Some),
-            Self::Beside(_) => Ok(None),
-        }
+    /// Opens the ledger where there is one already, before a row is read: that a named one is missing is told then, and what it refuses.
+    pub(super) fn open_existing(&self, request: &Request, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
+        let ledger = match self {
+            Self::Named(_) => self.open(relation)?,
+            Self::Beside(path) => match LedgerFile::open(path) {
+                Err(LedgerFileError::Missing { .. }) => return Ok(None),
+                opened => opened?,
+            },
+        };
+        may_admit(&ledger, request, relation)?;
+        Ok(Some(ledger))
     }
 
     /// The ledger, once the rows have been read: only a table that can be read gets one beside it.
-    pub(super) fn or_beside(&self, named: Option<LedgerFile>, relation: Relation) -> Result<LedgerFile, Failure> {
-        if let Some(named) = named {
-            return Ok(named);
+    pub(super) fn or_beside(&self, existing: Option<LedgerFile>, relation: Relation) -> Result<LedgerFile, Failure> {
+        if let Some(existing) = existing {
+            return Ok(existing);
         }
         let path = self.path();
         LedgerFile::open_or_create(path, &[relation].into()).map_err(|error| {
@@ -67,6 +73,13 @@ impl LedgerPlace {
             error.into()
         })
     }
+}
+
+/// Refuses before a row is read what the ledger would refuse after all have been.
+pub(super) fn may_admit(ledger: &LedgerFile, request: &Request, claimed: &Relation) -> Result<(), Failure> {
+    let account = ledger.account()?;
+    account.check_promised(claimed).and_then(|()| account.admit(request)).map_err(LedgerError::from)?;
+    Ok(())
 }
 
 /// Opens a ledger that was named. Where there is none, the message has the promise that the one to be made needs: it cannot be changed.

@@ -180,10 +180,10 @@ fn combine(arguments: &PartyFitArguments) -> Result<(), Failure> {
     let roster = read_roster(&request.parties)?;
     let prepared = prepare(request, &question, &roster)?;
     let relation = question.schema.relation();
-    let named = place.open_named(&relation)?;
-    let votes = PartyVotes::read(&arguments.votes, &roster, &question.ballot, &question.schema)?;
-    let mut ledger = place.or_beside(named, relation)?;
     let data = data_name(&request.parties);
+    let existing = place.open_existing(&prepared.plan().request(&data, &question.schema), &relation)?;
+    let votes = PartyVotes::read(&arguments.votes, &roster, &question.ballot, &question.schema)?;
+    let mut ledger = place.or_beside(existing, relation)?;
     let model = fit::pay_and_fit(&votes, &data, &prepared, &question.schema, &mut ledger)?;
     fit::write_and_report(out, &arguments.out, &model, &ledger, request.delta, arguments.json)
 }

@@ -456,6 +456,23 @@ fn truncated_files_are_refused() {
     assert!(folder.spent("l.ledger") <= 0.0);
 }
 
+/// Reading may take long: what is refused whatever the rows are is refused before.
+#[test]
+fn a_ledger_refuses_before_a_table_is_read_to_its_end() {
+    let folder = Folder::with_table();
+    folder.succeed(FIT);
+    folder.remove("model.json");
+    folder.succeed("ledger init table.csv.ledger --epsilon 1.2 --delta 1e-6");
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6 --promise row:replace");
+    let packed = gzip(&Table::of(20_000).csv());
+    folder.write("table.csv", &packed[..packed.len() / 2]);
+    folder.write("whole.json", crate::support::MODEL);
+    for refused in [FIT, FIT_WITH_LEDGER, "evaluate --model whole.json --data table.csv --epsilon 1 --json"] {
+        let message = folder.refuse(4, refused);
+        assert!(message.starts_with("error: the ledger refuses"), "{message}");
+    }
+}
+
 #[test]
 fn a_truncated_file_leaves_no_new_ledger_beside_it() {
     let folder = Folder::new();
