@@ -18,26 +18,28 @@ pub(crate) fn product(
 }
 
 /// Adds `left · right`.
-///
-/// Several threads share it where all sides are long and no other threads are at work on other blocks of rows.
 pub(crate) fn add_product(
     sum: MatMut<'_, f64>,
     left: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
     right: impl AsMatRef<T = f64, Rows = usize, Cols = usize>,
 ) {
     let (left, right) = (left.as_mat_ref(), right.as_mat_ref());
-    let sides = [left.nrows(), left.ncols(), right.ncols()];
-    let is_shared = rayon::current_thread_index().is_none() && sides.iter().all(|side| *side >= SHARED_SIDE_MIN);
-    let threads = if is_shared { faer::get_global_parallelism() } else { Par::Seq };
-    matmul(sum, Accum::Add, left, right, 1.0, threads);
+    matmul(sum, Accum::Add, left, right, 1.0, threads_for(left, right));
     empty_upper_halves();
 }
 
-/// Adds the lower half of `left · right`, with its diagonal, where that is symmetric; on one thread.
+/// Adds the lower half of `left · right`, with its diagonal, where that is symmetric.
 pub(crate) fn add_lower_half(sum: MatMut<'_, f64>, left: MatRef<'_, f64>, right: MatRef<'_, f64>) {
     let (half, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
-    triangular::matmul(sum, half, Accum::Add, left, whole, right, whole, 1.0, Par::Seq);
+    triangular::matmul(sum, half, Accum::Add, left, whole, right, whole, 1.0, threads_for(left, right));
     empty_upper_halves();
+}
+
+/// Several threads share a product where all sides are long and no other threads are at work on other blocks of rows.
+fn threads_for(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Par {
+    let sides = [left.nrows(), left.ncols(), right.ncols()];
+    let is_shared = rayon::current_thread_index().is_none() && sides.iter().all(|side| *side >= SHARED_SIDE_MIN);
+    if is_shared { faer::get_global_parallelism() } else { Par::Seq }
 }
 
 /// The threads of a product meet after every few hundred terms of its sums. Between two meetings there is work enough where sides are this long;
@@ -59,6 +61,12 @@ mod tests {
             for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
                 let sum: f64 = (0..terms).map(|term| left[(row, term)] * right[(term, column)]).sum();
                 assert!((found[(row, column)] - sum).abs() < 1e-10 * (terms as f64).sqrt(), "{row} {column}");
+            }
+            let mut half = Mat::zeros(rows, rows);
+            add_lower_half(half.as_mut(), left.as_ref(), left.transpose());
+            let whole = product(&left, left.transpose());
+            for (row, column) in (0..rows).flat_map(|row| (0..=row).map(move |column| (row, column))) {
+                assert!((half[(row, column)] - whole[(row, column)]).abs() < 1e-10 * (terms as f64), "{row} {column}");
             }
         }
     }
