@@ -131,10 +131,12 @@ impl Sums {
     }
 }
 
-/// Rows of the sums that one thread makes: what they add up to is no larger than they are, and there are no more than [`TASKS_MAX`] of such sums.
+/// Rows of the sums that one thread makes: as many of them are made side by side as have room.
 fn rows_of_task(statistic: &Statistic<'_>, model: ResponseModel) -> usize {
-    let of_size = statistic.rows.ncols() * model.contrasts().pow(2);
-    of_size.max(statistic.features.nrows().div_ceil(TASKS_MAX))
+    let (outputs, columns) = (statistic.rows.ncols(), statistic.features.ncols());
+    let numbers = outputs * (outputs + columns) * model.contrasts().pow(2);
+    let tasks = (NUMBERS_MAX / numbers.max(1)).clamp(1, TASKS_MAX);
+    statistic.features.nrows().div_ceil(tasks)
 }
 
 /// Calls `visit(features, rows, means)` for blocks of some of the rows; means has one column an output.
@@ -165,8 +167,9 @@ fn each_block(
 
 /// Rows that are worked on at a time.
 pub(super) const BLOCK: usize = 2_048;
-/// Most sums that are made side by side.
+/// Most sums that are made side by side, and numbers in all of them together (a quarter of a gibibyte).
 const TASKS_MAX: usize = 64;
+const NUMBERS_MAX: usize = 1 << 25;
 
 #[cfg(test)]
 mod tests {
