@@ -75,23 +75,12 @@ impl Sums {
         let mut room = vec![0.0; BLOCK * outputs];
         each_block(statistic, model, weights, rows, |features, rows, means| {
             add_product(expected.as_mut(), rows.transpose(), means);
-            // Means of the contrasts' products, less products of means: the covariance of the labels' contrasts.
             let contrast_means = means * &basis;
             for first in 0..contrasts {
                 for second in 0..=first {
-                    let variance = |row: usize| match model {
-                        ResponseModel::Linear => 1.0,
-                        ResponseModel::Logistic => means[(row, 0)] * (1.0 - means[(row, 0)]),
-                        ResponseModel::Multinomial { classes } => {
-                            let both: f64 = (0..classes)
-                                .map(|class| basis[(class, first)] * basis[(class, second)] * means[(row, class)])
-                                .sum();
-                            both - contrast_means[(row, first)] * contrast_means[(row, second)]
-                        }
-                    };
+                    let variances = variances(model, means, contrast_means.as_ref(), first, second);
                     let scaled = &mut room[..rows.nrows() * outputs];
-                    for (row, scaled) in scaled.chunks_exact_mut(outputs).enumerate() {
-                        let variance = variance(row);
+                    for ((row, scaled), variance) in scaled.chunks_exact_mut(outputs).enumerate().zip(variances) {
                         scaled.iter_mut().zip(rows.row(row).iter()).for_each(|(to, value)| *to = value * variance);
                     }
                     let scaled = MatRef::from_row_major_slice(scaled, rows.nrows(), outputs).transpose();
@@ -127,6 +116,30 @@ impl Sums {
                 let corner = matrix.submatrix(first * rows, second * columns, rows, columns).to_owned();
                 matrix.submatrix_mut(second * rows, first * columns, rows, columns).copy_from(corner);
             }
+        }
+    }
+}
+
+/// Covariance of two contrasts of the labels of each row: means of the contrasts' products, less products of means.
+fn variances(
+    model: ResponseModel,
+    means: MatRef<'_, f64>,
+    contrast_means: MatRef<'_, f64>,
+    first: usize,
+    second: usize,
+) -> Vec<f64> {
+    match model {
+        ResponseModel::Linear => vec![1.0; means.nrows()],
+        ResponseModel::Logistic => means.col(0).iter().map(|mean| mean * (1.0 - mean)).collect(),
+        ResponseModel::Multinomial { classes } => {
+            let of_both = contrast_means.col(first).iter().zip(contrast_means.col(second).iter());
+            let mut variances: Vec<f64> = of_both.map(|(first, second)| -first * second).collect();
+            let basis = model.basis();
+            for class in 0..classes {
+                let both = basis[(class, first)] * basis[(class, second)];
+                variances.iter_mut().zip(means.col(class).iter()).for_each(|(sum, mean)| *sum += both * mean);
+            }
+            variances
         }
     }
 }
