@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
 use reticent_core::engine::EngineError;
-use reticent_core::ledger::LedgerError;
+use reticent_core::ledger::{LedgerError, Refusal};
 use reticent_core::session::SessionError;
 use reticent_curator::label_measure::MeasureError;
 use reticent_curator::ledger_file::LedgerFileError;
@@ -129,10 +129,16 @@ impl From<LedgerFileError> for Failure {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal.to_string())
+    }
+}
+
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Refused(refusal) => Self::Refused(refusal.to_string()),
+            LedgerError::Refused(refusal) => refusal.into(),
             LedgerError::Store(error) => Self::InputOutput(error.to_string()),
         }
     }

@@ -255,6 +255,16 @@ impl Account {
         if prices.is_empty() { Err(Refusal::NothingPromised) } else { Ok(prices) }
     }
 
+    /// Refuses what a session that claims a relation would be refused for this request. Asked before a row is read: that may take long, and not even
+    /// the time of a refusal can depend on a row then.
+    ///
+    /// # Errors
+    /// [`Refusal`], as [`Self::check_promised`] and [`Self::admit`] have it.
+    pub fn may_admit(&self, claimed: &Relation, request: &Request) -> Result<(), Refusal> {
+        self.check_promised(claimed)?;
+        self.admit(request).map(drop)
+    }
+
     fn exhausted(&self, relation: &Relation, spent: MuSquared, price: MuSquared, budget: Budget) -> Box<Exhausted> {
         let left = budget.mu_squared_down().checked_sub(spent).unwrap_or(MuSquared::ZERO);
         Box::new(Exhausted {

@@ -232,10 +232,7 @@ pub fn measure(
     };
     // A refusal comes before any label is read, so that not even its time can depend on one.
     let account = ledger.account().map_err(SessionError::from)?;
-    account
-        .check_promised(&relation)
-        .and_then(|()| account.admit(&request).map(drop))
-        .map_err(|refusal| SessionError::from(LedgerError::from(refusal)))?;
+    account.may_admit(&relation, &request).map_err(|refusal| SessionError::from(LedgerError::from(refusal)))?;
 
     let source = TableSource::open_with_ids(labels, schema, Need::Target, terms.id_column)?;
     let engine = LabelEngine::join(source, schema, list, unmatched, progress)?;

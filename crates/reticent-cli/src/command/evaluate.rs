@@ -13,7 +13,7 @@ use reticent_fit::model::Model;
 use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
 use serde_json::json;
 
-use super::ledger_place::{LedgerPlace, may_admit};
+use super::ledger_place::LedgerPlace;
 use super::storage::{Storage, StoredRows};
 use super::{data_name, for_each_plain, open_private, read_model};
 use crate::args::EvaluateArguments;
@@ -68,7 +68,8 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, usual))?;
     let source = open_private(&arguments.data, schema)?;
     let mut ledger = place.open(&schema.relation())?;
-    let budget_delta = ledger.account()?.budget.map(|budget| budget.delta);
+    let account = ledger.account()?;
+    let budget_delta = account.budget.map(|budget| budget.delta);
     let delta = arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
         Failure::Usage(
             "neither ledger nor model states a delta, or only one of 1/1000 or more: give one with --delta".to_owned(),
@@ -77,7 +78,7 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     let plan = plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, delta))?;
     let mut request = plan.request(&data_name(&arguments.data), schema);
     "evaluate".clone_into(&mut request.purpose);
-    may_admit(&ledger, &request, &schema.relation())?;
+    account.may_admit(&schema.relation(), &request)?;
     let rows = StoredRows::read(source, schema, &storage)?;
 
     let encoding = Arc::new(model.encoding());

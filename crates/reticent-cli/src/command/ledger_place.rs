@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use reticent_core::adjacency::Relation;
-use reticent_core::ledger::{LedgerError, LedgerStore, Request};
+use reticent_core::ledger::{LedgerStore, Request};
 use reticent_curator::ledger_file::{LedgerFile, LedgerFileError};
 
 use crate::failure::Failure;
@@ -54,7 +54,7 @@ impl LedgerPlace {
                 opened => opened?,
             },
         };
-        may_admit(&ledger, request, relation)?;
+        ledger.account()?.may_admit(relation, request)?;
         Ok(Some(ledger))
     }
 
@@ -73,13 +73,6 @@ impl LedgerPlace {
             error.into()
         })
     }
-}
-
-/// Refuses before a row is read what the ledger would refuse after all have been.
-pub(super) fn may_admit(ledger: &LedgerFile, request: &Request, claimed: &Relation) -> Result<(), Failure> {
-    let account = ledger.account()?;
-    account.check_promised(claimed).and_then(|()| account.admit(request)).map_err(LedgerError::from)?;
-    Ok(())
 }
 
 /// Opens a ledger that was named. Where there is none, the message has the promise that the one to be made needs: it cannot be changed.

@@ -23,10 +23,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
         Some(path) => Some(ledger_place::open_for(path, &schema.relation())?.account()?),
         None => None,
     };
-    let answer = account.map(|account| {
-        account.check_promised(&plan.claim.relation)?;
-        account.admit(&plan.request("-", &schema))
-    });
+    let answer = account.map(|account| account.may_admit(&plan.claim.relation, &plan.request("-", &schema)));
     if arguments.json {
         let ledger = answer.map(|answer| match answer {
             Ok(_) => json!({ "admits": true }),
