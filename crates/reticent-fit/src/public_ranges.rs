@@ -62,7 +62,7 @@ pub(crate) fn read_numbers(
     for numbers in numbers.chunks(NUMBERS_TOGETHER) {
         let codes = codes_of(numbers, values, width);
         for (number, codes) in numbers.iter().zip(&codes) {
-            let feature = number.feature();
+            let feature = number.slot.feature();
             let range = range(codes, MissingNumbers::of(number.slot, apart == Some(feature)));
             apart = range.sets_aside().then_some(feature);
             ranges[number.slot_place] = range;
@@ -85,15 +85,6 @@ struct Number {
     slot_place: usize,
     /// Its column in a row.
     place: usize,
-}
-
-impl Number {
-    fn feature(&self) -> usize {
-        match self.slot {
-            SlotMap::Linear { feature, .. } | SlotMap::SymLog { feature, .. } => feature,
-            SlotMap::Category { .. } => unreachable!("no number"),
-        }
-    }
 }
 
 /// Numbers whose columns are gone through together: one alone would take a line of memory for each of its values.

@@ -147,7 +147,8 @@ fn chunk_at<T: Coordinate>(window: &[T], place: usize) -> &Chunk<T> {
 const WHOLE: &str = "a window has all rows of a group, readable in whole chunks";
 
 /// The rows of a window two at a time, from a place of each row on, readable for some length of both. One look at the end of the window
-/// is enough for two rows: one for every chunk cost as much as the arithmetic.
+/// is enough for two rows: one for every chunk cost as much as the arithmetic. Weighted sums go through them, not through a range of numbers: where
+/// the compiler knows how many there are, it writes all of them out and keeps sums in memory.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn pairs_of<T>(window: &[T], columns: usize, place: usize, length: usize) -> impl Iterator<Item = &[T]> {
@@ -586,7 +587,6 @@ pub(super) mod avx512 {
         let first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
         let last_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
         let mut sums = [[[_mm512_setzero_si512(); 2]; W]; C];
-        // Not one loop over numbers: the compiler then knows how many pairs there are, writes all of them out and keeps sums in memory.
         for (pair, both) in (0..GROUP / 2).zip(pairs_of(window, columns, place * CHUNK, W * CHUNK)) {
             let (even, odd) = (chunks_at::<T, W>(both, 0), chunks_at::<T, W>(both, columns));
             for chunk in 0..W {

@@ -78,10 +78,10 @@ impl Sums {
             let contrast_means = means * &basis;
             for first in 0..contrasts {
                 for second in 0..=first {
-                    let variances = variances(model, means, contrast_means.as_ref(), first, second);
+                    let covariances = contrast_covariances(model, means, contrast_means.as_ref(), first, second);
                     let scaled = &mut room[..rows.nrows() * outputs];
-                    for ((row, scaled), variance) in scaled.chunks_exact_mut(outputs).enumerate().zip(variances) {
-                        scaled.iter_mut().zip(rows.row(row).iter()).for_each(|(to, value)| *to = value * variance);
+                    for ((row, scaled), factor) in scaled.chunks_exact_mut(outputs).enumerate().zip(covariances) {
+                        scaled.iter_mut().zip(rows.row(row).iter()).for_each(|(to, value)| *to = value * factor);
                     }
                     let scaled = MatRef::from_row_major_slice(scaled, rows.nrows(), outputs).transpose();
                     let corner = jacobian.submatrix_mut(first * outputs, second * columns, outputs, columns);
@@ -121,7 +121,7 @@ impl Sums {
 }
 
 /// Covariance of two contrasts of the labels of each row: means of the contrasts' products, less products of means.
-fn variances(
+fn contrast_covariances(
     model: ResponseModel,
     means: MatRef<'_, f64>,
     contrast_means: MatRef<'_, f64>,
@@ -133,13 +133,13 @@ fn variances(
         ResponseModel::Logistic => means.col(0).iter().map(|mean| mean * (1.0 - mean)).collect(),
         ResponseModel::Multinomial { classes } => {
             let of_both = contrast_means.col(first).iter().zip(contrast_means.col(second).iter());
-            let mut variances: Vec<f64> = of_both.map(|(first, second)| -first * second).collect();
+            let mut covariances: Vec<f64> = of_both.map(|(first, second)| -first * second).collect();
             let basis = model.basis();
             for class in 0..classes {
                 let both = basis[(class, first)] * basis[(class, second)];
-                variances.iter_mut().zip(means.col(class).iter()).for_each(|(sum, mean)| *sum += both * mean);
+                covariances.iter_mut().zip(means.col(class).iter()).for_each(|(sum, mean)| *sum += both * mean);
             }
-            variances
+            covariances
         }
     }
 }
@@ -179,7 +179,7 @@ fn each_block(
 }
 
 /// Rows that are worked on at a time.
-pub(super) const BLOCK: usize = 2_048;
+const BLOCK: usize = 2_048;
 /// Most sums that are made side by side, and numbers in all of them together (a quarter of a gibibyte).
 const TASKS_MAX: usize = 64;
 const NUMBERS_MAX: usize = 1 << 25;

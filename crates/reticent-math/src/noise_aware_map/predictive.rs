@@ -18,12 +18,12 @@ use faer::Mat;
 use faer::linalg::solvers::Solve;
 
 use super::algebra::{NormalPart, dot, second_moments};
-use super::linearised::BLOCK;
 use super::mixture::Mixture;
 use super::nearest_weights::nearest_weights;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
 use crate::product::product;
+use crate::row_blocks::sum_of_row_blocks;
 use crate::sigmoid;
 use crate::symmetric_factors::cholesky;
 use crate::vector_registers::empty_upper_halves;
@@ -102,15 +102,15 @@ fn likely_rate(scores: &Mat<f64>, output: usize, statistic: &Statistic<'_>) -> R
     });
     let log_odds: Vec<f64> = (0..scores.nrows()).map(|row| log_odds_of(scores, row, output)).collect();
     let noise = statistic.noise.powi(2) * (1.0 - known);
-    let mut covariance = Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise);
-    for first in (0..rows.nrows()).step_by(BLOCK) {
-        let block = rows.subrows(first, BLOCK.min(rows.nrows() - first));
+    let of_labels = sum_of_row_blocks(rows.nrows(), rows.ncols(), |block| {
+        let (log_odds, block) = (&log_odds[block.clone()], rows.subrows(block.start, block.len()));
         let scaled = Mat::from_fn(block.nrows(), block.ncols(), |row, place| {
-            let mean = sigmoid(log_odds[first + row]);
+            let mean = sigmoid(log_odds[row]);
             block[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
         });
-        covariance += product(block.transpose(), scaled);
-    }
+        product(block.transpose(), scaled)
+    });
+    let covariance = Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise) + of_labels;
     let covariance = cholesky(&covariance).ok_or(MapError::Scale)?;
 
     let points = (2.0 * REACH / STEP) as usize + 1;
