@@ -11,8 +11,7 @@ use crate::encoding::{LATTICE_NORM_MAX, LatticeRow, norm_square};
 use crate::largest_place::largest_place;
 use crate::pass_weights::PassWeights;
 use crate::query::{
-    COUNT_STEP, LABEL_BINS, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, log_loss_cap, outputs,
-    target_counts,
+    COUNT_STEP, LOG_LOSS_STEP, Loss, Map, ProductTarget, SLOPE_MAX, SumQuery, log_loss_cap, outputs, target_counts,
 };
 use crate::slope::{bounded_softmax_slopes, exp, sigmoid, slope, softmax_slopes};
 use crate::target_window::TargetWindow;
@@ -77,6 +76,7 @@ pub fn add_contribution(query: &SumQuery, row: LatticeRow<'_>, label: CodedLabel
         Map::Marginals { .. }
         | Map::NumberBins { .. }
         | Map::MatrixProduct { .. }
+        | Map::LabelsByBin { .. }
         | Map::LabelBins
         | Map::LabelSquares
         | Map::PartyVectors { .. }
@@ -206,6 +206,7 @@ pub fn add_scored(query: &SumQuery, dots: &[i64], row_step: f32, label: CodedLab
         | Map::Marginals { .. }
         | Map::NumberBins { .. }
         | Map::MatrixProduct { .. }
+        | Map::LabelsByBin { .. }
         | Map::LabelBins
         | Map::LabelSquares
         | Map::PartyVectors { .. }
@@ -323,16 +324,17 @@ pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals:
     }
 }
 
-/// Counts a label in its bin: see [`Map::LabelBins`].
+/// Counts a label in its bin: see [`Map::LabelsByBin`].
 ///
 /// # Panics
 /// On any other query.
 pub fn add_label_bin(query: &SumQuery, label: CodedLabel, totals: &mut [i128]) {
-    let Map::LabelBins = *query.shape().map() else { unreachable!("called for bins of labels only") };
+    let Map::LabelsByBin { bins } = *query.shape().map() else { unreachable!("called for bins of labels only") };
     // Every bin is added to, whatever the label.
     let usable = 1 - is(label, i32::from(UNUSABLE_LABEL));
+    let of_label = bin_of(query.weights().target_window().of(label), bins);
     for (bin, total) in totals.iter_mut().enumerate() {
-        let counted = is(bin_of(label, LABEL_BINS), bin as i32) * usable;
+        let counted = is(of_label, bin as i32) * usable;
         *total += i128::from(COUNT_STEP) * i128::from(counted);
     }
 }

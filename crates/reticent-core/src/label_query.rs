@@ -20,30 +20,48 @@ pub use self::release::{
     UnmatchedLabel,
 };
 pub use self::weight_list::{WeightList, WeightListError};
-use crate::adjacency::Relation;
+use crate::adjacency::{PrivacyUnit, Relation};
 use crate::contribution::CodedLabel;
 use crate::hex::hex;
 use crate::ledger::PlannedRelease;
 use crate::query::Map;
 use crate::units::{MuSquared, NoiseDistribution};
 
-/// Share of `mu²` for each of [`NUMBER_QUESTIONS`]: 1 part in 20.
-const NUMBER_QUESTION_SHARE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
+/// `mu²` is shared out in so many parts.
+const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");
+/// Parts for each of [`number_questions`] in any case, and on top of these where the signal is weak.
+const NUMBER_PARTS: [(f64, f64); 3] = [(15.0, 46.0), (15.0, 26.0), (10.0, 10.0)];
+/// The signal at which half of the parts for a weak one are given: where labels lie in their bounds is then worth more than what little can be
+/// learnt of slopes.
+const WEAK_SIGNAL: f64 = 300.0;
 
-/// What is asked of labels that are numbers before the product: in what part of their bounds they lie, which is where all that follows
-/// reads them, and the sum of their squares there.
-pub const NUMBER_QUESTIONS: [(&str, Map); 2] =
-    [("labels by bin", Map::LabelBins), ("sum of squared labels", Map::LabelSquares)];
-
-/// Parts of a budget: for each of [`NUMBER_QUESTIONS`], and what they leave for the product.
+/// What is asked of labels that are numbers before the product: in what part of their bounds they lie, by so many bins over these and then by
+/// so many in the part that the first say; and the sum of their squares in the part that is found, which is where the product reads them.
 #[must_use]
-pub fn number_shares(budget: MuSquared) -> (MuSquared, MuSquared) {
-    let share = budget.share_down(NUMBER_QUESTION_SHARE);
-    let left = NUMBER_QUESTIONS.iter().try_fold(budget, |left, _| left.checked_sub(share));
-    (share, left.expect("shares are less than the whole"))
+pub fn number_questions(bins: [u32; 2]) -> [(&'static str, Map); 3] {
+    let [over_bounds, in_part] = bins.map(|bins| Map::LabelsByBin { bins });
+    [
+        ("labels by bin over their bounds", over_bounds),
+        ("labels by bin", in_part),
+        ("sum of squared labels", Map::LabelSquares),
+    ]
 }
 
-/// What an answer takes: one product, and before it [`NUMBER_QUESTIONS`] for labels that are numbers.
+/// Shares of a budget: for each of [`number_questions`] about so many rows, and what they leave for the product.
+/// ```text
+///   parts in 400:  15 + 46 w, 15 + 26 w, 10 + 10 w,     w = 1 / (1 + (n mu / (300 m))²),  m: rows of a unit
+/// ```
+#[must_use]
+pub fn number_shares(budget: MuSquared, rows: f64, unit: &PrivacyUnit) -> ([MuSquared; 3], MuSquared) {
+    let signal = rows * budget.mu_up() / f64::from(unit.rows_max());
+    let weakness = 1.0 / (1.0 + (signal / WEAK_SIGNAL).powi(2));
+    let shares =
+        NUMBER_PARTS.map(|(always, weak)| budget.fraction_down((always + weakness * weak).round() as u32, PARTS));
+    let left = shares.iter().try_fold(budget, |left, share| left.checked_sub(*share));
+    (shares, left.expect("shares are less than the whole"))
+}
+
+/// What an answer takes: one product, and before it [`number_questions`] for labels that are numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedAnswer {
     /// None for classes.
@@ -96,7 +114,7 @@ pub fn canonical_name(
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     };
-    for text in ["reticent label query 2", label_set, schema, &relation.to_string()] {
+    for text in ["reticent label query 3", label_set, schema, &relation.to_string()] {
         part(text.as_bytes());
     }
     let noise = match product.noise {
@@ -111,7 +129,10 @@ pub fn canonical_name(
     }
     part(&product.times.to_le_bytes());
     part(&(of_numbers.len() as u64).to_le_bytes());
-    of_numbers.iter().for_each(|planned| part(&planned.noise_scale.get().to_le_bytes()));
+    for planned in of_numbers {
+        part(&u64::from(planned.shape.coordinates()).to_le_bytes());
+        part(&planned.noise_scale.get().to_le_bytes());
+    }
     for (id, row) in list.ids().iter().zip(list.matrix().values().chunks_exact(list.matrix().columns())) {
         part(id);
         row.iter().for_each(|value| part(&value.to_le_bytes()));

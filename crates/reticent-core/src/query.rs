@@ -12,7 +12,7 @@ mod steps;
 use std::sync::Arc;
 
 pub use self::error::QueryError;
-pub use self::map::{LABEL_BINS, Loss, Map, ProductTarget, VoteRule, outputs, target_counts};
+pub use self::map::{Loss, Map, ProductTarget, VoteRule, outputs, target_counts};
 use self::map::{marginal_counts, number_slots};
 pub use self::shape::{GRAM_MULTIPLIER_MAX, MATRIX_LABEL_MAX, NUMBER_BINS, QueryShape, STEP_MODELS_MAX};
 pub use self::steps::{
@@ -75,6 +75,7 @@ impl SumQuery {
                 encoded
             }
             Map::MatrixProduct { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::PartyVectors { .. }
@@ -135,7 +136,7 @@ impl SumQuery {
                     && (eigenvalue == 0 || matrix.eigenvalue_bound().is_ok_and(|bound| bound <= eigenvalue));
                 (columns, within)
             }
-            Map::LabelBins | Map::LabelSquares => (matrix.columns() as u32, true),
+            Map::LabelsByBin { .. } | Map::LabelSquares => (matrix.columns() as u32, true),
             Map::PartyVectors { columns, .. } => (columns, rows_found > 0),
             // Every row of a public matrix has a norm of at most 2^20, which stands for 1.
             Map::PartyMinimum { columns, .. } => (columns, (1..=MINIMUM_ROWS_MAX).contains(&rows_found)),
@@ -155,6 +156,7 @@ impl SumQuery {
             | Map::ResidualSteps { .. }
             | Map::LogLoss { .. }
             | Map::ScoreHistogram { .. }
+            | Map::LabelBins
             | Map::Minimum(_)
             | Map::SquaredError => return Err(QueryError::Matrix),
         };
@@ -164,8 +166,10 @@ impl SumQuery {
         if !within {
             return Err(QueryError::Matrix);
         }
-        let has_number =
-            matches!(*shape.map(), Map::MatrixProduct { target: ProductTarget::Number, .. } | Map::LabelSquares);
+        let has_number = matches!(
+            *shape.map(),
+            Map::MatrixProduct { target: ProductTarget::Number, .. } | Map::LabelsByBin { .. } | Map::LabelSquares
+        );
         let weights = PassWeights::of_target(window);
         check_window(&weights, has_number)?;
         Ok(Self { shape, asked: Asked::Matrix(matrix), weights })
@@ -211,6 +215,7 @@ impl SumQuery {
             | Map::Marginals { .. }
             | Map::NumberBins { .. }
             | Map::TargetBins { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::CorrectCount { .. }
             | Map::ExcessHits { .. }

@@ -61,7 +61,7 @@ impl PartialSum {
 
     /// Adds the private label of row `row` of the query's public matrix: times that row, to its bin, or its square.
     pub fn add_label(&mut self, query: &SumQuery, row: usize, label: CodedLabel) {
-        if let Map::LabelBins = query.shape().map() {
+        if let Map::LabelsByBin { .. } = query.shape().map() {
             add_label_bin(query, label, &mut self.totals);
         } else if let Map::LabelSquares = query.shape().map() {
             add_label_square(query, label, &mut self.totals);

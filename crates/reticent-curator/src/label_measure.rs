@@ -4,7 +4,7 @@
 //!   weights (untrusted) ─▶ checked list ─▶ name ─▶ kept answer? ── yes ──▶ the same answer, nothing charged
 //!                                            └── no ─▶ join labels ─▶ charge ─▶ draw ─▶ keep in the ledger ─▶ answer
 //! ```
-//! Labels that are numbers are counted by bin first; their squares and the product are read in the part of their bounds where they lie.
+//! Labels that are numbers are counted by bin first, over their bounds and in the part that these say; their squares and the product are read in the part of their bounds where they lie.
 //! What the consumer could gain by lying is listed with the rule that prevents it in `docs/reference/walr-files.md`.
 
 use std::path::Path;
@@ -13,20 +13,22 @@ use reticent_core::adjacency::{Adjacency, Relation};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::LATTICE_NORM_MAX;
 use reticent_core::label_query::{
-    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, NUMBER_QUESTIONS, PlannedAnswer,
-    ReleasedNumbers, WeightList, canonical_name, number_shares,
+    LABEL_RELEASE_FORMAT, LABEL_RELEASE_VERSION, LabelRelease, NOT_PROTECTED, PlannedAnswer, ReleasedNumbers,
+    WeightList, canonical_name, number_questions, number_shares,
 };
 use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{Budget, LedgerError, LedgerStore, PlannedRelease, Request};
 use reticent_core::public_matrix::MATRIX_NORM_MAX;
-use reticent_core::query::{Map, ProductTarget, QueryError, QueryShape, SumQuery};
+use reticent_core::query::{COUNT_STEP, Map, NUMBER_BINS, ProductTarget, QueryError, QueryShape, SumQuery};
 use reticent_core::record::{Label, RawValue};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::Release;
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::{Delta, Epsilon, NoiseDistribution, NoiseScale};
-use reticent_math::range_search::{BoundsPart, find_labels};
+use reticent_math::label_search::{LabelCounts, LabelSearch};
+use reticent_math::range_search::BoundsPart;
+use reticent_math::target_look::Look;
 
 use crate::label_engine::LabelEngine;
 use crate::ledger_file::{LedgerFile, LedgerFileError};
@@ -107,7 +109,7 @@ pub enum MeasureError {
 /// ```text
 ///   mu² = (hi - lo)² B2 m² / S² (twice that with an output a class)    B2: largest square of a row's norm, in integers
 ///   S: smallest integer scale within the mu of (epsilon, delta)        m: cap on the rows of a unit
-///   numbers:  one part in twenty of mu² each for their bins and the sum of their squares, the rest for the product
+///   numbers:  one part in twenty of mu² each for two counts by bin and the sum of their squares, the rest for the product
 /// ```
 /// Source: row F2 of `docs/formulas.md`.
 ///
@@ -154,9 +156,16 @@ pub fn plan(list: &WeightList, terms: &LabelTerms<'_>) -> Result<PlannedAnswer, 
     let mut left = Budget { epsilon: terms.epsilon, delta: terms.delta }.mu_squared_down();
     let mut of_numbers = Vec::new();
     if target == ProductTarget::Number {
-        let (share, rest) = number_shares(left);
+        let (shares, rest) = number_shares(left, matrix.rows() as f64, &relation.unit);
         left = rest;
-        for (purpose, map) in NUMBER_QUESTIONS {
+        let bins = |look: Look| -> Result<u32, MeasureError> {
+            // What one label moves is the same with few bins and with many.
+            let map = Map::LabelsByBin { bins: NUMBER_BINS.0 };
+            let noise_scale = release("labels by bin", map, look.of([shares[0], shares[1]]))?.noise_scale;
+            Ok(look.bins(noise_scale.get() as f64 / COUNT_STEP as f64 / matrix.rows() as f64, true))
+        };
+        let questions = number_questions([bins(Look::OverBounds)?, bins(Look::InPart)?]);
+        for ((purpose, map), share) in questions.into_iter().zip(shares) {
             of_numbers.push(release(purpose, map, share)?);
         }
     }
@@ -182,14 +191,18 @@ pub fn ask(
     };
     let mut window = TargetWindow::BOUNDS;
     let mut numbers = None;
-    if let [bins, square] = &planned.of_numbers[..] {
-        let bins = release(bins, window)?;
+    if let [over_bounds, in_part, square] = &planned.of_numbers[..] {
         let unit = f64::from(MATRIX_NORM_MAX) * f64::from(LATTICE_NORM_MAX);
         let product_noise = planned.product.noise_scale.get() as f64 / unit;
-        let (rows, squares) = (matrix.rows(), matrix.column_squares());
-        let BoundsPart { centre, half } =
-            find_labels(&bins.values(), bins.noise_standard_deviation, rows, &squares, product_noise);
-        window = TargetWindow::new(centre, half);
+        let column_squares = matrix.column_squares();
+        let search = LabelSearch { rows: matrix.rows(), column_squares: &column_squares, product_noise };
+        let found = search.find(|look, BoundsPart { centre, half }| {
+            let window = TargetWindow::new(centre, half);
+            let counted = release(look.of([over_bounds, in_part]), window)?;
+            let part = BoundsPart { centre: window.centre(), half: window.half() };
+            Ok::<_, SessionError>(LabelCounts { part, bins: counted.values(), noise: counted.noise_standard_deviation })
+        })?;
+        window = TargetWindow::new(found.centre, found.half);
         numbers = Some(ReleasedNumbers { window, square: release(square, window)?.integers[0].to_string() });
     }
     Ok((numbers, release(&planned.product, window)?))

@@ -276,6 +276,7 @@ impl Engine for PartyVotes {
             Map::ClassCount { .. }
             | Map::TargetSum
             | Map::TargetBins { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::Marginals { .. }

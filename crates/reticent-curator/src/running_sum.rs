@@ -97,6 +97,7 @@ impl<'a> RunningSum<'a> {
             | Map::TargetSum
             | Map::TargetBins { .. }
             | Map::MatrixProduct { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::PartyVectors { .. }

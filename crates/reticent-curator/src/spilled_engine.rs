@@ -166,7 +166,9 @@ fn answered_from(map: &Map) -> Result<Answer, CannotSpill> {
         | Map::SquaredError
         | Map::Minimum(_) => Ok(Answer::Lattice),
         Map::PartyMinimum { .. } | Map::PartyVectors { .. } => Err(CannotSpill::Votes),
-        Map::MatrixProduct { .. } | Map::LabelBins | Map::LabelSquares => Err(CannotSpill::PublicFeatures),
+        Map::MatrixProduct { .. } | Map::LabelsByBin { .. } | Map::LabelBins | Map::LabelSquares => {
+            Err(CannotSpill::PublicFeatures)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use reticent_core::pass_weights::PassWeights;
 use reticent_core::query::{COUNT_STEP, Map, NUMBER_BINS, QueryShape};
 use reticent_core::schema::Schema;
 use reticent_core::units::MuSquared;
+use reticent_math::target_look::bins_told;
 
 use crate::prepared_fit::{FitError, Releases};
 use crate::row_number::expected_rows;
@@ -20,8 +21,6 @@ const BINS_MIN: u32 = 16;
 const NUMBERS_MAX: u32 = 100;
 /// A run of bins is believed when its noise is at most this share of the rows: half of what [`reticent_math::range_search`] asks.
 const NOISE_MAX: f64 = 0.15;
-/// The run that must be found: an eighth of the bounds. Narrower ones are found, too, and wider ones may be missed.
-const RUNS: f64 = 8.0;
 
 /// Noisy rows by the bins of every number.
 pub(crate) struct BinnedNumbers {
@@ -62,10 +61,4 @@ pub(crate) fn bins_that_tell(coding: &Coding, schema: &Schema, share: MuSquared,
     }
     let bins = bins_told(noise, NOISE_MAX, NUMBER_BINS.1);
     (bins >= BINS_MIN).then(|| Map::number_bins(coding, bins))
-}
-
-/// The largest power of two, at most `most`, of which an eighth of so many bins has noise of this share of the rows at most, where one has `noise`.
-pub(crate) fn bins_told(noise: f64, noise_max: f64, most: u32) -> u32 {
-    let told = (RUNS * (noise_max / noise).powi(2)).clamp(1.0, f64::from(most)) as u32;
-    1 << told.ilog2()
 }

@@ -13,6 +13,7 @@ use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::{TargetMean, TargetVariance};
 use reticent_math::range_search::{BoundsPart, RangeRule, spared, widened};
+use reticent_math::target_look::Look;
 
 use crate::method::FitRequest;
 use crate::number_bins::{BinnedNumbers, bins_that_tell};
@@ -20,7 +21,7 @@ use crate::plan::{PlanError, plan_release};
 use crate::prepared_fit::{FitError, Releases};
 use crate::released_marginals::{ReleasedMarginals, ScaledColumns, ScalingRule};
 use crate::row_number::{expected_rows, weakness};
-use crate::target_bins::{Look, TargetBins, plan_target_bins};
+use crate::target_bins::{TargetBins, plan_target_bins};
 
 /// `mu²` is shared out in so many parts.
 const PARTS: NonZeroU32 = NonZeroU32::new(400).expect("not zero");

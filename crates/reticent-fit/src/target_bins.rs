@@ -1,7 +1,4 @@
 //! Rows counted by the bin of their target: where in its bounds it lies, and how it varies there.
-//!
-//! Few bins have little noise and are wide, many the other way round. So a target is looked for twice: among few bins over its bounds, and among
-//! as many as their noise lets tell in the part that those say.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -16,56 +13,18 @@ use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::TargetVariance;
 use reticent_math::range_search::{BinCounts, BoundsPart, find_part, seen_part, variance_at_least};
+use reticent_math::target_look::Look;
 
-use crate::number_bins::bins_told;
 use crate::plan::{PlanError, plan_release};
 use crate::prepared_fit::{FitError, Releases};
 use crate::row_number::{declared_rows, expected_rows};
-
-/// Fewest bins.
-const BINS_MIN: u32 = 16;
-/// Most bins over the bounds, and in a part of them where the number of rows is not declared: noise of many may hide far fewer rows than were expected.
-const BINS_MAX: u32 = 64;
-const UNDECLARED_BINS_MAX: u32 = 128;
-/// Noise of an eighth of the bins as a share of the rows, at most: over the bounds, where the part is only to be found, and in it, where rows in few bins
-/// that noise hides make it longer.
-const NOISE_MAX: [f64; 2] = [0.15, 0.075];
-/// Share of a run's doubt by which it may fall short of the rows: what noise could hide over the bounds may be looked at again, but what the part leaves
-/// out is lost, as a long tail would be.
-const DOUBT_SHARE: [f64; 2] = [1.0, 0.25];
 
 /// What a target is expected to vary by in its window before its bins are seen, and how well that is known.
 const TARGET_VARIANCE: (f64, f64) = (1.0 / 9.0, 0.05);
 /// Least and largest variance of a target in its window.
 const TARGET_VARIANCES: (f64, f64) = (1.0 / 256.0, 1.0 / 3.0);
 
-/// Which of the two questions for a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// Over all of its bounds.
-    OverBounds,
-    /// In the part of them where the first has found it.
-    InPart,
-}
-
-impl Look {
-    fn of<T: Copy>(self, [over_bounds, in_part]: [T; 2]) -> T {
-        match self {
-            Self::OverBounds => over_bounds,
-            Self::InPart => in_part,
-        }
-    }
-
-    fn purpose(self) -> &'static str {
-        self.of(["bins of the target over its bounds", "bins of the target"])
-    }
-}
-
-/// Rows by the bin of their target, with this share of the budget: the largest power of two, between 16 and 256 bins, whose counts can be told from
-/// their noise `e`,
-/// ```text
-///   2 e sqrt(bins / 8) <= 3/10 rows over the bounds, at most 64 bins;   <= 3/20 rows in a part of them, at most 128 bins where rows are not declared
-/// ```
+/// Rows by the bin of their target, with this share of the budget, among as many bins as [`Look::bins`] says.
 pub(crate) fn plan_target_bins(
     method: &'static str,
     look: Look,
@@ -78,9 +37,9 @@ pub(crate) fn plan_target_bins(
     let sensitivity =
         shape(NUMBER_BINS.0)?.sensitivity(relation).map_or(f64::INFINITY, |square| (square.get() as f64).sqrt());
     let noise = sensitivity / COUNT_STEP as f64 / share.mu_up() / expected_rows(schema);
-    let most = if declared_rows(schema).is_some() { NUMBER_BINS.1 } else { UNDECLARED_BINS_MAX };
-    let bins = bins_told(noise, look.of(NOISE_MAX), look.of([BINS_MAX, most])).max(BINS_MIN);
-    plan_release(method, look.purpose(), shape(bins)?, NonZeroU32::MIN, share, relation)
+    let bins = look.bins(noise, declared_rows(schema).is_some());
+    let purpose = look.of(["bins of the target over its bounds", "bins of the target"]);
+    plan_release(method, purpose, shape(bins)?, NonZeroU32::MIN, share, relation)
 }
 
 /// Rows by the bin of their target, as released.
@@ -115,7 +74,7 @@ impl TargetBins {
 
     /// The part of the bounds in which the target is found, all of the bins' window where it is not.
     pub(crate) fn find_window(&self) -> TargetWindow {
-        let found = find_part(&self.bin_counts(), self.spared, self.look.of(DOUBT_SHARE));
+        let found = find_part(&self.bin_counts(), self.spared, self.look.doubt_share());
         if found == BoundsPart::BOUNDS {
             return self.window;
         }
@@ -136,7 +95,7 @@ impl TargetBins {
         // Bins without rows are noise, and those far from the mean most of all. Over the bounds a run is given up to noise too soon to tell them.
         let seen = match self.look {
             Look::OverBounds => BoundsPart::BOUNDS,
-            Look::InPart => seen_part(&self.bin_counts(), self.spared, self.look.of(DOUBT_SHARE)),
+            Look::InPart => seen_part(&self.bin_counts(), self.spared, self.look.doubt_share()),
         };
         let middle = |place: usize| (2.0 * place as f64 + 1.0) / bins - 1.0;
         let in_part = |middle: f64| (self.window.centre() + self.window.half() * middle - part.centre()) / part.half();

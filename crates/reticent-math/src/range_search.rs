@@ -391,36 +391,6 @@ fn running_sums(values: &[f64]) -> Vec<f64> {
     std::iter::once(0.0).chain(sums).collect()
 }
 
-/// The part of their bounds in which the labels of so many public rows are read, found in noisy counts of them, for a product with a matrix whose
-/// columns have these sums of squares, where a row has norm 1 at most. `product_noise`: that of a coordinate, where labels are at most 1.
-///
-/// What noise adds to predictions is taken from the columns as if they were uncorrelated, and along each of them to be no more than a coefficient
-/// of half the window would: `k_j = min(noise² / (n c_j), c_j / n)`, with `c_j` the sum of squares.
-///
-/// Rows without a label, or beyond their unit's cap, are in no bin. Where the bins seem to hold fewer rows than there are, by more than two
-/// deviations of their noise, or no part holds all rows, the part is searched that holds as many as the bins do.
-#[must_use]
-pub fn find_labels(
-    bins: &[f64],
-    bin_noise: f64,
-    rows: usize,
-    column_squares: &[f64],
-    product_noise: f64,
-) -> BoundsPart {
-    let search = |rows: f64, rows_noise: f64| {
-        let counts = BinCounts { bins, noise: bin_noise, rows, rows_noise };
-        let spared = spared(column_squares.len(), rows / product_noise);
-        (find_part(&counts, spared, 1.0), counts)
-    };
-    let rows = rows as f64;
-    let of_all = search(rows, 0.0);
-    let (counted, doubt) = (bins.iter().sum::<f64>(), 2.0 * bin_noise * (bins.len() as f64).sqrt());
-    let is_short = counted < rows - doubt || of_all.0 == BoundsPart::BOUNDS;
-    let (found, counts) = if is_short && counted > doubt { search(counted.min(rows), doubt / 2.0) } else { of_all };
-    let noise_square = |square: &f64| (product_noise.powi(2) / (square * rows)).min(square / rows);
-    widened(found, variance_at_least(found, &counts), &column_squares.iter().map(noise_square).collect::<Vec<f64>>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -491,40 +461,6 @@ mod tests {
         let counts = BinCounts { bins: &one, ..counts };
         let narrow = find_part(&counts, 0.0, 1.0);
         assert_eq!(widened(narrow, variance_at_least(narrow, &counts), &[1e-12]), narrow);
-    }
-
-    /// Of 10,000 rows 1 in 50 lies far out, which noise of the bins may hide; noise of the product decides whether it is read there.
-    #[test]
-    fn labels_far_out_are_kept_where_that_costs_little() {
-        let mut counts = vec![0.0; 256];
-        counts[100..120].fill(490.0);
-        counts[150] = 200.0;
-        let end = |product_noise: f64| find_labels(&counts, 25.0, 10_000, &[5000.0, 5000.0], product_noise).ends()[1];
-        assert!(end(20.0) * 256.0 > 151.0, "{}", end(20.0));
-        assert!(end(300.0) * 256.0 < 130.0, "{}", end(300.0));
-        // A column that is nearly empty adds little, whatever its noise.
-        let beside = |square: f64| find_labels(&counts, 25.0, 10_000, &[5000.0, 5000.0, square], 60.0).half;
-        assert!(beside(0.0) > beside(2.0) && beside(1e-9) > 0.999 * beside(0.0));
-    }
-
-    /// Of 1,000 rows some have no label, from one in 200 to nine in ten; the others are in 20 of 256 bins.
-    #[test]
-    fn rows_without_a_label_do_not_widen_a_window() {
-        for missing in [0.0, 0.005, 0.05, 0.2, 0.5, 0.9] {
-            let labelled = bins(100, &[(1.0 - missing) / 20.0; 20]);
-            for noise in [0.0, 0.1, 1.0] {
-                // Bins have noise of one sign and the other, so that their sum has none.
-                let noisy: Vec<f64> =
-                    labelled.iter().enumerate().map(|(bin, count)| count + noise * [1.0, -1.0][bin % 2]).collect();
-                let part = find_labels(&noisy, noise, 1000, &[100.0; 10], 0.01);
-                let [low, high] = part.ends().map(|end| 256.0 * end);
-                assert!(low <= 101.0 && high >= 119.0, "{missing} {noise} {part:?}");
-                assert!(part.half < 0.5, "{missing} {noise} {part:?}");
-            }
-        }
-        // What is hidden stays hidden, and labels that fill their bounds do so.
-        assert_eq!(find_labels(&[0.0; 256], 1.0, 1000, &[100.0; 10], 0.01), BoundsPart::BOUNDS);
-        assert_eq!(find_labels(&[3.0; 256], 1.0, 1000, &[100.0; 10], 0.01), BoundsPart::BOUNDS);
     }
 
     /// Rows are in bins 10 and 11, and a share of them is missing and counts as bin 128 or, near the others, as bin 11.

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{NUMBER_QUESTIONS, PlannedAnswer, WeightList, canonical_name, number_shares};
+use super::{PlannedAnswer, WeightList, canonical_name, number_shares};
 use crate::adjacency::{PrivacyUnit, Relation};
 use crate::contribution::{CodedLabel, UNUSABLE_LABEL};
 use crate::encoding::LATTICE_NORM_MAX;
@@ -78,7 +78,7 @@ pub const NOT_PROTECTED: &str =
 /// [`LabelRelease::format`].
 pub const LABEL_RELEASE_FORMAT: &str = "reticent-label-release";
 /// [`LabelRelease::version`] that this software writes and reads.
-pub const LABEL_RELEASE_VERSION: u32 = 2;
+pub const LABEL_RELEASE_VERSION: u32 = 3;
 
 /// One part of that many of a budget: the sender's machine may have rounded its `mu²` otherwise, by a part in 10^11.
 const CLAIM_SLACK: NonZeroU32 = NonZeroU32::new(1_000_000_000).expect("not zero");
@@ -121,10 +121,15 @@ impl LabelRelease {
         let Map::MatrixProduct { target, outputs, .. } = *product.shape.map() else {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
-        let asked = NUMBER_QUESTIONS.map(|(_, map)| map);
-        let expected = if target == ProductTarget::Number { &asked[..] } else { &[] };
-        let is_asked = of_numbers.iter().map(|planned| planned.shape.map()).eq(expected);
-        if !is_asked || expected.is_empty() == self.numbers.is_some() {
+        let maps: Vec<&Map> = of_numbers.iter().map(|planned| planned.shape.map()).collect();
+        let has_numbers = match maps[..] {
+            [] => Some(false),
+            // How many bins tell most is the answering side's to say.
+            [Map::LabelsByBin { .. }, Map::LabelsByBin { .. }, Map::LabelSquares] => Some(true),
+            _ => None,
+        };
+        let expected = target == ProductTarget::Number;
+        if has_numbers != Some(expected) || self.numbers.is_some() != expected {
             return Err(LabelReleaseError::Inconsistent(
                 "what is asked of numbers alone belongs to a target with bounds",
             ));
@@ -146,7 +151,7 @@ impl LabelRelease {
         if self.planned.price_up(&self.relation).is_none() {
             return Err(LabelReleaseError::Inconsistent("its question has no finite price under its relation"));
         }
-        if !self.noise_is_as_claimed() {
+        if !self.noise_is_as_claimed(list.matrix().rows()) {
             return Err(LabelReleaseError::Inconsistent("its noise is not that of its epsilon and delta"));
         }
         let name = canonical_name(list, &self.label_set, &self.schema, self.unmatched, &self.relation, &self.planned);
@@ -216,12 +221,16 @@ impl LabelRelease {
         [self.label_set.as_str(), &self.schema, &self.target_column].into_iter().chain(purposes).chain(unit)
     }
 
-    /// Whether each noise is the least whose price epsilon and delta allow, up to [`CLAIM_SLACK`].
-    fn noise_is_as_claimed(&self) -> bool {
+    /// Whether each noise is the least whose price epsilon and delta allow for a list of so many rows, up to [`CLAIM_SLACK`].
+    fn noise_is_as_claimed(&self, rows: usize) -> bool {
         let budget = Budget { epsilon: self.epsilon, delta: self.delta }.mu_squared_down();
         let PlannedAnswer { of_numbers, product } = &self.planned;
-        let (share, left) = if of_numbers.is_empty() { (MuSquared::ZERO, budget) } else { number_shares(budget) };
-        of_numbers.iter().all(|planned| self.is_least_noise(planned, share)) && self.is_least_noise(product, left)
+        if of_numbers.is_empty() {
+            return self.is_least_noise(product, budget);
+        }
+        let (shares, left) = number_shares(budget, rows as f64, &self.relation.unit);
+        let mut of_shares = of_numbers.iter().zip(shares);
+        of_shares.all(|(planned, share)| self.is_least_noise(planned, share)) && self.is_least_noise(product, left)
     }
 
     fn is_least_noise(&self, planned: &PlannedRelease, budget: MuSquared) -> bool {

@@ -60,10 +60,9 @@ fn planned_numbers(epsilon: f64) -> PlannedAnswer {
         row_norm_square: 16,
         eigenvalue: 0,
     };
-    let share = budget.share_down(NUMBER_QUESTION_SHARE);
-    let left = budget.checked_sub(share).and_then(|left| left.checked_sub(share)).expect("two shares");
-    let of_numbers = NUMBER_QUESTIONS.map(|(_, map)| least(map, share));
-    PlannedAnswer { of_numbers: of_numbers.into(), product: least(product, left) }
+    let (shares, left) = number_shares(budget, 2.0, &unit);
+    let of_numbers = number_questions([64, 16]).into_iter().zip(shares).map(|((_, map), share)| least(map, share));
+    PlannedAnswer { of_numbers: of_numbers.collect(), product: least(product, left) }
 }
 
 fn name(list: &WeightList, label_set: &str, schema: &str, unmatched: i16, planned: &PlannedAnswer) -> String {
@@ -192,7 +191,7 @@ fn numbers_are_answered_with_noise_for_all_that_is_asked_of_them() {
     assert!((from - 0.625).abs() < 1e-4 && (to - 0.875).abs() < 1e-4, "{from} {to}");
     let (square, noise) = released.square().expect("an integer").expect("numbers");
     assert!((square - 17.0).abs() < 1e-9);
-    assert!((noise / planned_once.of_numbers[1].noise_scale.get() as f64 - 1.0).abs() < 1e-6, "{noise}");
+    assert!((noise / planned_once.of_numbers[2].noise_scale.get() as f64 - 1.0).abs() < 1e-6, "{noise}");
 
     let with = |change: &dyn Fn(&mut LabelRelease)| {
         let mut release = released.clone();
@@ -205,7 +204,7 @@ fn numbers_are_answered_with_noise_for_all_that_is_asked_of_them() {
         planned.noise_scale = NoiseScale::new(planned.noise_scale.get() / 2).expect("legal");
     };
     assert_eq!(with(&|release| half(&mut release.planned.product)), noise);
-    for question in 0..2 {
+    for question in 0..3 {
         assert_eq!(with(&|release| half(&mut release.planned.of_numbers[question])), noise);
     }
     let strange = LabelReleaseError::Inconsistent("what is asked of numbers alone belongs to a target with bounds");
@@ -214,7 +213,7 @@ fn numbers_are_answered_with_noise_for_all_that_is_asked_of_them() {
         &|release| release.numbers = None,
         &|release| release.planned.of_numbers.clear(),
         &|release| release.planned.of_numbers.truncate(1),
-        &|release| release.planned.of_numbers.swap(0, 1),
+        &|release| release.planned.of_numbers.swap(1, 2),
         &|release| release.planned.product = classes.product.clone(),
         &|release| release.planned = classes.clone(),
     ];
@@ -233,11 +232,33 @@ fn numbers_are_answered_with_noise_for_all_that_is_asked_of_them() {
     assert!(matches!(fraction.square(), Err(LabelReleaseError::Inconsistent(_))));
 
     let name = |planned: &PlannedAnswer| canonical_name(&list, "set", "schema", 0, &released.relation, planned);
-    for question in 0..2 {
-        let mut other = planned_once.clone();
-        half(&mut other.of_numbers[question]);
-        assert_ne!(name(&other), name(&planned_once));
+    let mut others = vec![planned_once.clone(); 5];
+    (0..3).for_each(|question| half(&mut others[question].of_numbers[question]));
+    for (question, other) in others[3..].iter_mut().enumerate() {
+        other.of_numbers[question].shape = once(Map::LabelsByBin { bins: 32 }, released.relation.unit.clone(), 1).shape;
     }
+    let names = others.iter().map(name);
+    assert!(names.clone().all(|other| other != name(&planned_once)));
+    assert_eq!(names.collect::<std::collections::BTreeSet<_>>().len(), 5);
+}
+
+/// By hand: a signal of 600 over units of two rows is 300, which is half weak; without a signal all parts for a weak one are given.
+#[test]
+fn where_labels_lie_has_more_of_a_small_budget() {
+    let mu = |value| Mu::new(value).expect("positive");
+    let parts = |budget: f64, rows: f64, rows_max: u32| {
+        let unit = PrivacyUnit::Column { column: "user".to_owned(), rows_max };
+        let (shares, left) = number_shares(MuSquared::budget_down(mu(budget)), rows, &unit);
+        let whole = budget * budget / 400.0;
+        (
+            shares.map(|share| (share.mu_up().powi(2) / whole).round() as u32),
+            (left.mu_up().powi(2) / whole).round() as u32,
+        )
+    };
+    assert_eq!(parts(1.0, 600.0, 2), ([38, 28, 15], 319));
+    assert_eq!(parts(0.5, 1200.0, 2), ([38, 28, 15], 319));
+    assert_eq!(parts(1e-4, 1.0, 1), ([61, 41, 20], 278));
+    assert_eq!(parts(1.0, 1e6, 1), ([15, 15, 10], 360));
 }
 
 /// From one step of noise to nearly `2^60`, and with the rounding of another machine.

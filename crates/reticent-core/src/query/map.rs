@@ -124,8 +124,14 @@ pub enum Map {
         /// which has a price under label adjacency alone.
         eigenvalue: u64,
     },
-    /// Rows of a public matrix by the bin of their label, a number, among [`LABEL_BINS`] of equal width over its bounds, in steps of
-    /// [`COUNT_STEP`]. The matrix says which rows are meant, and nothing else.
+    /// Rows of a public matrix by the bin of their label, a number, among some of equal width over its bounds or a [`TargetWindow`] in them,
+    /// in steps of [`COUNT_STEP`]: one coordinate a bin. What lies beyond the window is in its first or last bin. The matrix says which rows
+    /// are meant, and nothing else.
+    LabelsByBin {
+        /// Bins: a power of two, 2 to 256.
+        bins: u32,
+    },
+    /// [`Map::LabelsByBin`] with 256 bins over all of the bounds. No longer asked: ledgers that were charged for it have it.
     LabelBins,
     /// Squares of the labels of a public matrix's rows, numbers with their bounds or a [`TargetWindow`] in them as `[-1, 1]`: one
     /// coordinate, in steps of `1/32767²`.
@@ -243,9 +249,6 @@ pub enum VoteRule {
     Soft,
 }
 
-/// Bins of equal width over the bounds of labels that are numbers: see [`Map::LabelBins`].
-pub const LABEL_BINS: u32 = 256;
-
 impl Map {
     /// [`Map::Marginals`] of all that a coding has; 0 classes for a numeric target.
     #[must_use]
@@ -271,6 +274,7 @@ impl Map {
             | Self::TargetBins { .. }
             | Self::Gram { .. }
             | Self::MatrixProduct { .. }
+            | Self::LabelsByBin { .. }
             | Self::LabelBins
             | Self::LabelSquares
             | Self::PartyVectors { .. }

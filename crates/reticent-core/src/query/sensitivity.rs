@@ -21,6 +21,7 @@ const PARTY_REACH: (u128, u128) = (17, 20);
 macro_rules! of_its_own {
     () => {
         Map::MatrixProduct { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::PartyVectors { .. }
@@ -63,7 +64,7 @@ impl QueryShape {
         if let Map::MatrixProduct { .. } = self.map {
             return self.matrix_product_square(relation.adjacency).map(SensitivitySquared::new);
         }
-        if let Map::LabelBins | Map::LabelSquares = self.map {
+        if let Map::LabelsByBin { .. } | Map::LabelBins | Map::LabelSquares = self.map {
             return self.label_statistic_square(relation.adjacency).map(SensitivitySquared::new);
         }
         if let Map::PartyVectors { .. } | Map::PartyMinimum { .. } = self.map {
@@ -119,6 +120,7 @@ impl QueryShape {
             | Map::SoftmaxGradient { .. }
             | Map::BoundedSoftmaxGradient { .. }
             | Map::MatrixProduct { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::PartyVectors { .. }
@@ -155,6 +157,7 @@ impl QueryShape {
             | Map::PartyVectors { .. }
             | Map::PartyMinimum { .. }
             | Map::MatrixProduct { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::CorrectCount { .. }
@@ -336,6 +339,7 @@ impl QueryShape {
             | Map::BoundedSoftmaxGradient { .. }
             | Map::Gram { .. }
             | Map::MatrixProduct { .. }
+            | Map::LabelsByBin { .. }
             | Map::LabelBins
             | Map::LabelSquares
             | Map::CorrectCount { .. }
@@ -378,7 +382,7 @@ impl QueryShape {
 
     /// A label moves from one bin to another, or leaves one; or its square moves from 0 to the largest.
     fn label_statistic_square(&self, adjacency: Adjacency) -> Option<u128> {
-        let row_square = if let Map::LabelBins = self.map { 2 * COUNT_SQUARE } else { NORM.pow(4) };
+        let row_square = if let Map::LabelSquares = self.map { NORM.pow(4) } else { 2 * COUNT_SQUARE };
         let unit_rows = u128::from(self.unit.rows_max());
         match adjacency {
             Adjacency::Label => (unit_rows * unit_rows).checked_mul(row_square),

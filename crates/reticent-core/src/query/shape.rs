@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{GRADIENT_NORM_MAX, LABEL_BINS, Map, ProductTarget, QueryError, target_counts};
+use super::{GRADIENT_NORM_MAX, Map, ProductTarget, QueryError, target_counts};
 use crate::adjacency::{PrivacyUnit, UNIT_ROWS_MAX};
 use crate::schema::{ROWS_MAX_LIMIT, Schema};
 
@@ -101,7 +101,7 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
             range(numeric > 0, "the number of numeric columns")?;
             range(is_legal(bins), "the number of bins")
         }
-        Map::TargetBins { bins } => range(is_legal(bins), "the number of bins"),
+        Map::TargetBins { bins } | Map::LabelsByBin { bins } => range(is_legal(bins), "the number of bins"),
         Map::ConfidenceSteps { models, .. } | Map::ResidualSteps { models } => {
             range((1..=STEP_MODELS_MAX).contains(&models), "the number of models")
         }
@@ -148,8 +148,8 @@ fn check_ranges(map: &Map) -> Result<(), QueryError> {
 fn count_coordinates(map: &Map) -> u64 {
     match *map {
         Map::LogLoss { .. } | Map::TargetSum | Map::LabelSquares => 1,
-        Map::LabelBins => u64::from(LABEL_BINS),
-        Map::TargetBins { bins } => u64::from(bins),
+        Map::TargetBins { bins } | Map::LabelsByBin { bins } => u64::from(bins),
+        Map::LabelBins => u64::from(NUMBER_BINS.1),
         Map::NumberBins { numeric, bins } => u64::from(bins) * u64::from(numeric),
         Map::CorrectCount { .. } | Map::ExcessHits { .. } => 2,
         Map::ConfidenceSteps { models, .. } | Map::ResidualSteps { models } => u64::from(models),

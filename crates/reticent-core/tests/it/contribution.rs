@@ -633,15 +633,25 @@ fn numbers_of_public_rows_are_read_in_their_window_squared_and_counted_by_bin() 
         assert_eq!(sum(&squares, [label, UNUSABLE_LABEL]), [read * read], "{label}");
     }
     assert!(matches!(asked(map(ProductTarget::Class), window), Err(QueryError::Range(_))), "classes have no window");
-    assert!(matches!(asked(Map::LabelBins, window), Err(QueryError::Range(_))), "bins are of the bounds");
+    assert!(matches!(asked(Map::LabelBins, TargetWindow::BOUNDS), Err(QueryError::Matrix)), "no longer asked");
 
-    let query = asked(Map::LabelBins, TargetWindow::BOUNDS).expect("any columns");
-    for (labels, counted) in [([-32_767, -32_513], [0, 0]), ([-32_512, 32_767], [1, 255]), ([0, -1], [128, 127])] {
-        let mut expected = vec![0; 256];
+    let bins = |bins, window| asked(Map::LabelsByBin { bins }, window).expect("any columns");
+    for (bins, of, labels, counted) in [
+        (256, TargetWindow::BOUNDS, [-32_767, -32_513], [0, 0]),
+        (256, TargetWindow::BOUNDS, [-32_512, 32_767], [1, 255]),
+        (256, TargetWindow::BOUNDS, [0, -1], [128, 127]),
+        (16, TargetWindow::BOUNDS, [-28_672, -28_673], [1, 0]),
+        // What lies beyond the window is in the bin at its end.
+        (16, window, [-32_767, 32_767], [0, 15]),
+        (16, window, [-16_384, -8200], [8, 15]),
+    ]
+    .map(|(count, of, labels, counted)| (bins(count, of), of, labels, counted))
+    {
+        let mut expected = vec![0; bins.shape().coordinates() as usize];
         counted.into_iter().for_each(|bin: usize| expected[bin] += 1i128 << 20);
-        assert_eq!(sum(&query, labels), expected, "{labels:?}");
+        assert_eq!(sum(&bins, labels), expected, "{of:?} {labels:?}");
+        assert!(sum(&bins, [UNUSABLE_LABEL; 2]).iter().all(|count| *count == 0));
     }
-    assert_eq!(sum(&query, [UNUSABLE_LABEL; 2]), vec![0; 256]);
 }
 
 /// However the parts of a table are added up, the whole is the same.

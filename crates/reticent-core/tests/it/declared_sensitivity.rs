@@ -159,7 +159,14 @@ fn the_minimum_of_parties_is_priced_by_its_formula() {
 #[test]
 fn a_label_of_a_unit_moves_two_bins_and_one_square() {
     let unit = PrivacyUnit::Column { column: "person".to_owned(), rows_max: 3 };
-    for (map, expected) in [(Map::LabelBins, 9 * 2 * (1 << 40)), (Map::LabelSquares, 9 * 32_767u128.pow(4))] {
+    let bins = 9 * 2 * (1 << 40);
+    let of_older_ledgers = serde_json::from_str("\"label-bins\"").expect("still read");
+    for (map, expected) in [
+        (Map::LabelsByBin { bins: 2 }, bins),
+        (Map::LabelsByBin { bins: 256 }, bins),
+        (of_older_ledgers, bins),
+        (Map::LabelSquares, 9 * 32_767u128.pow(4)),
+    ] {
         let shape = QueryShape::new(map, unit.clone(), 1000).expect("in range");
         let under = |adjacency| shape.sensitivity(&Relation { unit: unit.clone(), adjacency }).map(|one| one.get());
         assert_eq!(under(Adjacency::Label), Some(expected));

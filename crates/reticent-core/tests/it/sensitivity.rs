@@ -207,7 +207,7 @@ proptest! {
         let windowed = SumQuery::of_matrix_in(query.shape().clone(), matrix.clone(), window).expect("numbers have one");
         prop_assert_eq!(windowed.shape().sensitivity(&relation(Adjacency::Label)), query.shape().sensitivity(&relation(Adjacency::Label)));
         let of_labels = |map| QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");
-        let bins = SumQuery::of_matrix(of_labels(Map::LabelBins), matrix.clone()).expect("rows");
+        let bins = SumQuery::of_matrix_in(of_labels(Map::LabelsByBin { bins: 64 }), matrix.clone(), window).expect("rows");
         let squares = SumQuery::of_matrix_in(of_labels(Map::LabelSquares), matrix, window).expect("rows");
         for query in [&query, &windowed, &bins, &squares] {
             for row in 0..4 {

@@ -204,8 +204,8 @@ fn noise_follows_the_longest_row_the_cap_and_epsilon() {
     let three = Home::with("unit = \"row\"", "classes = [\"no\", \"yes\", \"never\"]");
     assert!((scale(&three, weights, 1.0) / usual - 2f64.sqrt()).abs() < 0.01);
     let number = Home::with("unit = \"row\"", "bounds = [0, 10]");
-    // A twentieth of mu² is for the bins, and one for the squares.
-    assert!((scale(&number, weights, 1.0) / usual * 0.9f64.sqrt() - 65534.0).abs() < 700.0);
+    // Of so few rows 122 parts in 400 of mu² are for bins and squares.
+    assert!((scale(&number, weights, 1.0) / usual * (278.0 / 400.0f64).sqrt() - 65534.0).abs() < 700.0);
 }
 
 /// Bounds that are far too wide cost little: labels are read where they are, and both questions are within the claim.
@@ -221,7 +221,7 @@ fn numbers_are_read_in_the_part_of_their_bounds_where_they_lie() {
     let mut ledger = home.ledger("ledger", 1.0);
     let release = release(&home.ask(&list, &mut ledger, 1.0).expect("affordable"));
     let (centre, half) = (release.window().centre(), release.window().half());
-    assert!(centre.abs() < 0.05 && (0.02..0.1).contains(&half), "{centre} {half}");
+    assert!(centre.abs() < 0.05 && (0.02..0.2).contains(&half), "{centre} {half}");
     let values = release.values_for(&list).expect("its own");
     let noise = release.noise_standard_deviation() / (1000.0 * 32_767.0) * half * 500.0;
     let mean = 500.0 + 500.0 * (centre + values[0] / (1000.0 * 32_767.0) * half / 4000.0);

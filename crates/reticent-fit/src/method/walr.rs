@@ -16,17 +16,19 @@ use std::sync::Arc;
 
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
-use reticent_core::label_query::{NUMBER_QUESTIONS, number_shares};
+use reticent_core::label_query::{number_questions, number_shares};
 use reticent_core::ledger::PlannedRelease;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
-use reticent_core::query::{Map, ProductTarget, QueryShape};
+use reticent_core::query::{COUNT_STEP, Map, NUMBER_BINS, ProductTarget, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::target_window::TargetWindow;
+use reticent_math::label_search::{LabelCounts, LabelSearch};
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
 use reticent_math::public_design::{self, Curvature, longest_row};
-use reticent_math::range_search::{BoundsPart, find_labels};
+use reticent_math::range_search::BoundsPart;
 use reticent_math::released_gradient::{self, Descent, LINEAR_RATE_MAX};
+use reticent_math::target_look::Look;
 use reticent_math::{Mat, MatRef};
 use thiserror::Error;
 
@@ -35,6 +37,7 @@ use crate::options::{MethodOption, Options};
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{Covariance, FitError, Fitted, PreparedFit, Releases};
 use crate::public_ranges::{with_missing_as_mean, within_ranges};
+use crate::row_number::expected_rows;
 
 /// Name on the command line and in certificates.
 pub const NAME: &str = "walr";
@@ -447,9 +450,17 @@ fn plan(checked: &Checked, request: &FitRequest<'_>) -> Result<Plan, PlanError> 
     let mut left = claim.mu_squared;
     let mut releases = Vec::new();
     if checked.model == ResponseModel::Linear && checked.settings == Settings::NoiseAware {
-        let (share, rest) = number_shares(left);
+        let (shares, rest) = number_shares(left, expected_rows(schema), &claim.relation.unit);
         left = rest;
-        for (purpose, map) in NUMBER_QUESTIONS {
+        let bins = |look: Look| -> Result<u32, PlanError> {
+            // What one label moves is the same with few bins and with many.
+            let map = Map::LabelsByBin { bins: NUMBER_BINS.0 };
+            let noise_scale = release("labels by bin", map, look.of([shares[0], shares[1]]))?.noise_scale;
+            let noise = noise_scale.get() as f64 / COUNT_STEP as f64 / expected_rows(schema);
+            Ok(look.bins(noise, schema.privacy().rows.is_some()))
+        };
+        let questions = number_questions([bins(Look::OverBounds)?, bins(Look::InPart)?]);
+        for ((purpose, map), share) in questions.into_iter().zip(shares) {
             releases.push(release(purpose, map, share)?);
         }
     }
@@ -493,11 +504,16 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     let matrix = Arc::new(matrix);
     let (mut window, mut square) = (TargetWindow::BOUNDS, None);
     if last > 0 {
-        let bins = releases.of_matrix(0, &matrix, window)?;
-        let BoundsPart { centre, half } =
-            find_labels(&bins.values(), bins.noise_standard_deviation, matrix.rows(), &matrix.column_squares(), noise);
-        window = TargetWindow::new(centre, half);
-        let released = releases.of_matrix(1, &matrix, window)?;
+        let column_squares = matrix.column_squares();
+        let search = LabelSearch { rows: matrix.rows(), column_squares: &column_squares, product_noise: noise };
+        let found = search.find(|look, BoundsPart { centre, half }| {
+            let window = TargetWindow::new(centre, half);
+            let counted = releases.of_matrix(look.of([0, 1]), &matrix, window)?;
+            let part = BoundsPart { centre: window.centre(), half: window.half() };
+            Ok::<_, FitError>(LabelCounts { part, bins: counted.values(), noise: counted.noise_standard_deviation })
+        })?;
+        window = TargetWindow::new(found.centre, found.half);
+        let released = releases.of_matrix(last - 1, &matrix, window)?;
         square = Some(Noisy { value: released.values()[0], noise: released.noise_standard_deviation });
     }
     let sums = releases.of_matrix(last, &matrix, window)?;

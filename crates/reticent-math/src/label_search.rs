@@ -1,0 +1,270 @@
+//! Where in their bounds the labels of public rows lie, found in noisy counts of them: the part in which a product reads them.
+
+use crate::range_search::{BinCounts, BoundsPart, find_part, spared, variance_at_least, widened};
+use crate::target_look::Look;
+
+/// Rows that stand at the end of a part say that it is cut off where they are this share of all, and by so many deviations of noise.
+const CUT_MIN: f64 = 0.2;
+const CUT_TOLD: f64 = 3.0;
+/// Rows beyond a part are told from noise where they are this share of all, and by so many deviations.
+const BEYOND_MIN: f64 = 0.05;
+const BEYOND_TOLD: f64 = 2.0;
+/// An end this near to that of the bounds is there.
+const EDGE: f64 = 1e-6;
+
+/// The product for which labels are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct LabelSearch<'a> {
+    /// Public rows. Some may have no label.
+    pub rows: usize,
+    /// Sum of squares of each of their columns, where a row has norm 1 at most.
+    pub column_squares: &'a [f64],
+    /// Noise of a coordinate of the product, where labels are at most 1.
+    pub product_noise: f64,
+}
+
+/// Rows by the bin of their label.
+#[derive(Clone, Debug)]
+pub struct LabelCounts {
+    /// The part of the bounds that the bins are of: rows beyond are in the first and the last.
+    pub part: BoundsPart,
+    /// Rows in each, with noise.
+    pub bins: Vec<f64>,
+    /// Standard deviation of the noise of one.
+    pub noise: f64,
+}
+
+impl LabelSearch<'_> {
+    /// The part in which labels are read. `count` is asked for them twice: over the bounds, and in the part that those say.
+    ///
+    /// Each look checks the other, whose noise is its own. A part that seems to cut many rows off is given up, and what is found in it where the
+    /// counts over the bounds say that rows are beyond: see `is_cut_off`, `leaves_out`. Where the first look tells nothing, both are of the bounds and
+    /// count together.
+    ///
+    /// What is found is made wider where noise is negligible ([`widened`]): what it adds to predictions is taken from the columns as if they were
+    /// uncorrelated, and along each of them to be no more than a coefficient of half the window would, `k_j = min(noise² / (n c_j), c_j / n)` with
+    /// `c_j` the sum of squares.
+    ///
+    /// # Errors
+    /// Those of `count`.
+    pub fn find<E>(&self, mut count: impl FnMut(Look, BoundsPart) -> Result<LabelCounts, E>) -> Result<BoundsPart, E> {
+        let over_bounds = count(Look::OverBounds, BoundsPart::BOUNDS)?;
+        let (part, counts_over_bounds) = self.part_of(Look::OverBounds, &over_bounds);
+        let mut in_part = count(Look::InPart, part)?;
+        if part == BoundsPart::BOUNDS {
+            in_part = over_bounds.pooled(&in_part);
+        }
+        let (within, counts) = self.part_of(Look::InPart, &in_part);
+        let BoundsPart { centre, half } = in_part.part;
+        if is_cut_off(in_part.part, &counts) {
+            let wider = self.part_of(Look::InPart, &over_bounds).0;
+            return Ok(if wider.half > half { wider } else { BoundsPart::BOUNDS });
+        }
+        let mut found = BoundsPart { centre: centre + half * within.centre, half: half * within.half };
+        if part != BoundsPart::BOUNDS && self.leaves_out(found, &counts_over_bounds) {
+            found = in_part.part;
+        }
+        let rows = self.rows as f64;
+        let noise_square = |square: &f64| (self.product_noise.powi(2) / (square * rows)).min(square / rows);
+        let noise_squares: Vec<f64> = self.column_squares.iter().map(noise_square).collect();
+        Ok(widened(found, variance_at_least(within, &counts) * half.powi(2), &noise_squares))
+    }
+
+    /// Where labels lie in the part that was counted, and the counts as they were read.
+    ///
+    /// Rows without a label, or beyond their unit's cap, are in no bin. Where the bins seem to hold fewer rows than there are, by more than two
+    /// deviations of their noise, or no part holds all rows, the part is searched that holds as many as the bins do.
+    fn part_of<'counts>(&self, look: Look, counts: &'counts LabelCounts) -> (BoundsPart, BinCounts<'counts>) {
+        let LabelCounts { bins, noise, .. } = counts;
+        let search = |rows: f64, rows_noise: f64| {
+            let counts = BinCounts { bins, noise: *noise, rows, rows_noise };
+            (find_part(&counts, self.spared(rows), look.doubt_share()), counts)
+        };
+        let rows = self.rows as f64;
+        let of_all = search(rows, 0.0);
+        let (counted, doubt) = (bins.iter().sum::<f64>(), 2.0 * noise * (bins.len() as f64).sqrt());
+        let is_short = counted < rows - doubt || of_all.0 == BoundsPart::BOUNDS;
+        if is_short && counted > doubt { search(counted.min(rows), doubt / 2.0) } else { of_all }
+    }
+
+    /// The share of so many rows that may lie beyond what is found.
+    fn spared(&self, rows: f64) -> f64 {
+        spared(self.column_squares.len(), rows / self.product_noise)
+    }
+
+    /// Whether counts over the bounds say that more than 1 row in 20, and more than may be spared, is beyond a part, by two deviations of their noise:
+    /// ```text
+    ///   beyond:  (n - inside) and outside, weighed by their precisions;    inside, outside: sums of the bins that touch the part, and of the others
+    /// ```
+    fn leaves_out(&self, part: BoundsPart, counts: &BinCounts<'_>) -> bool {
+        let bins = counts.bins.len() as f64;
+        let [low, high] = [part.centre - part.half, part.centre + part.half].map(|end| (1.0 + end) / 2.0 * bins);
+        let (mut inside, mut outside, mut bins_inside) = (0.0, 0.0, 0.0);
+        for (bin, count) in counts.bins.iter().enumerate() {
+            if bin as f64 + 1.0 > low && (bin as f64) < high {
+                inside += count;
+                bins_inside += 1.0;
+            } else {
+                outside += count;
+            }
+        }
+        let noise_square = counts.noise.powi(2);
+        let of_inside = noise_square * bins_inside + counts.rows_noise.powi(2);
+        let of_outside = noise_square * (bins - bins_inside);
+        let both = of_inside + of_outside;
+        let beyond = ((counts.rows - inside) * of_outside + outside * of_inside) / both;
+        let error = (of_inside * of_outside / both).sqrt();
+        beyond > self.spared(counts.rows).max(BEYOND_MIN) * counts.rows + BEYOND_TOLD * error
+    }
+}
+
+impl LabelCounts {
+    /// Two counts of the same part, by their precision, in the wider bins of the two.
+    fn pooled(&self, other: &Self) -> Self {
+        let bins = self.bins.len().min(other.bins.len());
+        let in_bins = |counts: &Self| -> (Vec<f64>, f64) {
+            let times = counts.bins.len() / bins;
+            let sums = counts.bins.chunks_exact(times).map(|bins| bins.iter().sum()).collect();
+            (sums, counts.noise * (times as f64).sqrt())
+        };
+        let ((one, one_noise), (two, two_noise)) = (in_bins(self), in_bins(other));
+        let of_one = two_noise.powi(2) / (one_noise.powi(2) + two_noise.powi(2));
+        let bins = one.iter().zip(two).map(|(one, two)| of_one * one + (1.0 - of_one) * two).collect();
+        Self { part: self.part, bins, noise: one_noise * of_one.sqrt() }
+    }
+}
+
+/// Whether more than a fifth of the rows lie in the last bin of a part on a side where the bounds go on, and stand out of the bins beside it: rows beyond
+/// the part are there.
+fn is_cut_off(part: BoundsPart, counts: &BinCounts<'_>) -> bool {
+    let is_full = |bin: usize| counts.spike(bin, CUT_TOLD).is_some_and(|rows| rows > CUT_MIN * counts.rows);
+    let ends = [(part.centre - part.half, 0), (part.centre + part.half, counts.bins.len() - 1)];
+    ends.into_iter().any(|(end, bin)| end.abs() < 1.0 - EDGE && is_full(bin))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// Rows by bin, of labels at these places of the bounds, which count for so much.
+    fn counted(labels: impl Iterator<Item = (f64, f64)>, part: BoundsPart, bins: usize) -> Vec<f64> {
+        let mut counts = vec![0.0; bins];
+        for (label, rows) in labels {
+            let share = ((label - part.centre) / part.half + 1.0) / 2.0;
+            counts[(share * bins as f64).clamp(0.0, bins as f64 - 1.0) as usize] += rows;
+        }
+        counts
+    }
+
+    /// What is found of labels at these places, in so many bins with this noise for each look, of one sign and the other so that their sum has none.
+    fn find(search: LabelSearch<'_>, labels: &[f64], looks: [(usize, f64); 2]) -> BoundsPart {
+        let Ok(found) = search.find(|look, part| {
+            let (bins, noise) = look.of(looks);
+            let mut bins = counted(labels.iter().map(|label| (*label, 1.0)), part, bins);
+            bins.iter_mut().enumerate().for_each(|(bin, count)| *count += noise * [1.0, -1.0][bin % 2]);
+            Ok::<_, Infallible>(LabelCounts { part, bins, noise })
+        });
+        found
+    }
+
+    /// So many labels spread evenly from one place of the bounds to another, where these are -1 and 1.
+    fn spread(rows: usize, low: f64, high: f64) -> impl Iterator<Item = f64> {
+        (0..rows).map(move |row| low + (high - low) * (row as f64 + 0.5) / rows as f64)
+    }
+
+    fn ends(part: BoundsPart) -> [f64; 2] {
+        [part.centre - part.half, part.centre + part.half]
+    }
+
+    /// Of 10,000 rows 1 in 50 lies far out, which noise of the bins may hide; noise of the product decides whether it is read there.
+    #[test]
+    fn labels_far_out_are_kept_where_that_costs_little() {
+        let labels: Vec<f64> = spread(9800, -0.2, -0.05).chain(spread(200, 0.18, 0.181)).collect();
+        let part = |squares: &[f64], product_noise| {
+            let search = LabelSearch { rows: 10_000, column_squares: squares, product_noise };
+            find(search, &labels, [(64, 25.0), (256, 40.0)])
+        };
+        let end = |product_noise: f64| ends(part(&[5000.0, 5000.0], product_noise))[1];
+        assert!(end(20.0) > 0.181, "{}", end(20.0));
+        assert!(end(300.0) < 0.05, "{}", end(300.0));
+        // A column that is nearly empty adds little, whatever its noise.
+        let beside = |square: f64| part(&[5000.0, 5000.0, square], 60.0).half;
+        assert!(beside(0.0) > beside(2.0) && beside(1e-9) > 0.999 * beside(0.0));
+    }
+
+    /// Of 1,000 rows some have no label, from one in 200 to nine in ten; the others are in a thirteenth of the bounds.
+    #[test]
+    fn rows_without_a_label_do_not_widen_a_window() {
+        let search = LabelSearch { rows: 1000, column_squares: &[100.0; 10], product_noise: 0.01 };
+        for missing in [0, 5, 50, 200, 500, 900] {
+            let labels: Vec<f64> = spread(1000 - missing, -0.21, -0.06).collect();
+            for noise in [0.0, 0.1, 1.0] {
+                let part = find(search, &labels, [(64, noise), (256, noise)]);
+                assert!(ends(part)[0] <= -0.2 && ends(part)[1] >= -0.07, "{missing} {noise} {part:?}");
+                assert!(part.half < 0.5, "{missing} {noise} {part:?}");
+            }
+        }
+        // What is hidden stays hidden, and labels that fill their bounds do so.
+        assert_eq!(find(search, &[], [(64, 1.0), (256, 1.0)]), BoundsPart::BOUNDS);
+        let all: Vec<f64> = spread(1000, -1.0, 1.0).collect();
+        assert_eq!(find(search, &all, [(64, 1.0), (256, 1.0)]), BoundsPart::BOUNDS);
+    }
+
+    /// A thousandth of the bounds, which no bin over these could tell.
+    #[test]
+    fn a_second_look_finds_what_is_narrower_than_a_bin() {
+        let search = LabelSearch { rows: 1000, column_squares: &[100.0; 10], product_noise: 500.0 };
+        let labels: Vec<f64> = spread(1000, 0.3011, 0.3031).collect();
+        let part = find(search, &labels, [(64, 1.0), (256, 1.0)]);
+        assert!(ends(part)[0] <= 0.3011 && ends(part)[1] >= 0.3031 && part.half < 0.002, "{part:?}");
+    }
+
+    /// Half of the rows are in a tenth of the bounds, where noise of the first look sees nearly all: in that part the others are all at its end.
+    #[test]
+    fn a_part_that_cuts_many_rows_off_is_given_up() {
+        let search = LabelSearch { rows: 1000, column_squares: &[100.0; 10], product_noise: 500.0 };
+        let labels: Vec<f64> = spread(500, -0.4, -0.2).chain(spread(500, -0.2, 0.8)).collect();
+        for seen in [1.0, 1.95] {
+            let mut parts = Vec::new();
+            let Ok(found) = search.find(|look, part| {
+                parts.push(part);
+                let rows = |label: &f64| look.of([if *label < -0.2 { seen } else { 2.0 - seen }, 1.0]);
+                let bins = counted(labels.iter().map(|label| (*label, rows(label))), part, 64);
+                Ok::<_, Infallible>(LabelCounts { part, bins, noise: 20.0 })
+            });
+            assert!(seen < 1.5 || ends(parts[1])[1] < 0.0, "{parts:?}");
+            assert!(ends(found)[0] <= -0.39 && ends(found)[1] >= 0.75, "{seen} {found:?}");
+        }
+    }
+
+    /// By hand: 200 of 1,000 rows are beyond 8 of 64 bins. The sums of these 8 and of the others say so together with a noise of
+    /// `(56 · 8 / 64)^(1/2) = 2.65` bins, and 150 more than may be are two of these for bins with noise 28.3.
+    #[test]
+    fn rows_beyond_a_part_are_told_from_noise() {
+        let search = LabelSearch { rows: 1000, column_squares: &[100.0; 10], product_noise: 500.0 };
+        let mut bins = vec![0.0; 64];
+        bins[16..24].fill(100.0);
+        bins[24..32].fill(25.0);
+        let part = BoundsPart { centre: 20.0 / 32.0 - 1.0, half: 0.124 };
+        let leaves_out = |noise: f64, part: BoundsPart| {
+            search.leaves_out(part, &BinCounts { bins: &bins, noise, rows: 1000.0, rows_noise: 0.0 })
+        };
+        assert!(leaves_out(28.3, part) && !leaves_out(28.4, part));
+        assert!(!leaves_out(1.0, BoundsPart { centre: 24.0 / 32.0 - 1.0, half: 0.249 }));
+    }
+
+    /// By hand: four bins with noise 1, which make two with noise `2^(1/2)`, beside two with noise 2: two parts in three and one.
+    #[test]
+    fn two_counts_of_one_part_are_pooled() {
+        let counts = |bins: &[f64], noise| LabelCounts { part: BoundsPart::BOUNDS, bins: bins.to_vec(), noise };
+        let pooled = counts(&[1.0, 2.0, 3.0, 4.0], 1.0).pooled(&counts(&[6.0, 1.0], 2.0));
+        let expected = [4.0, 5.0];
+        assert!(
+            pooled.bins.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12),
+            "{pooled:?}"
+        );
+        assert!((pooled.noise - (4.0f64 / 3.0).sqrt()).abs() < 1e-12);
+    }
+}
