@@ -139,7 +139,7 @@ const GRAM_COLUMNS_MAX: usize = 1400;
 const GRAM_SIGNAL: f64 = 1000.0;
 
 /// Signal `n mu` below which `walr` predicts a number worse than a descent, whose noise is that of clipped residuals: `docs/methods/walr.md`.
-const WALR_SIGNAL: f64 = 300.0;
+const WALR_SIGNAL: f64 = 150.0;
 
 /// Rows that stand for undeclared ones there: a descent loses little on a larger table, and the others much on a smaller one.
 const FEW_ROWS: f64 = 3600.0;

@@ -3,6 +3,9 @@
 //! A row that is far from all others has the scale of its column to itself: its vector is drawn to the longest that is allowed, and what the others say
 //! of the column is small beside the noise. And log-odds that are linear in a number for most rows seldom are so far out. So values beyond
 //! what nearly all rows keep within are read as its border, by the fit and by the model. `docs/methods/walr.md`, row F177 of `docs/formulas.md`.
+//!
+//! An effect on a number may well be linear in a tail of the feature. There what all rows keep within is the range, and nearly all only where the others
+//! are far beyond: what a model says of values that no row had is never more than of those that rows had.
 
 use reticent_core::coding::{CODE_MAX, Coding, SlotMap};
 use reticent_core::encoding::CodeRange;
@@ -14,6 +17,8 @@ use crate::number_reading::MissingNumbers;
 const SPARED: usize = 100;
 /// and the range is as much longer at both ends, in shares of itself.
 const MARGIN: f64 = 0.1;
+/// Rows are far beyond a range that is less than this share of what all hold.
+const FAR: f64 = 0.1;
 /// Fewest different numbers of a feature beside which one more is taken for that of missing values: whole numbers up to a few dozen may have it.
 const DIFFERENT_MIN: usize = 64;
 
@@ -22,9 +27,9 @@ pub(crate) fn within_ranges(features: PublicFeatures, coding: &Coding) -> (Publi
     read_features(features, coding, range)
 }
 
-/// The same with no number cut off: missing values alone are read as others, where they are apart.
-pub(crate) fn with_missing_as_mean(features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
-    read_features(features, coding, bounds_with_missing)
+/// Features with numbers in the ranges that all rows keep within, for a target that is a number.
+pub(crate) fn within_held_ranges(features: PublicFeatures, coding: &Coding) -> (PublicFeatures, Vec<CodeRange>) {
+    read_features(features, coding, held_range)
 }
 
 fn read_features(
@@ -116,6 +121,26 @@ fn range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
     of_others
 }
 
+/// The range of all codes and its margin, or [`range`] where that is less than a tenth of it: some rows are far beyond then. Missing values as there.
+fn held_range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
+    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();
+    let (near, held) = (range(codes, missing), whole_range(&others));
+    let width = |range: CodeRange| f64::from(range.high() - range.low());
+    if width(near) < FAR * width(held) {
+        near
+    } else if near.sets_aside() {
+        held.with_missing(missing.code, mean_code(&others, held))
+    } else {
+        whole_range(codes)
+    }
+}
+
+/// From the least code to the largest, and a margin; all of the bounds where they are one.
+fn whole_range(codes: &[u16]) -> CodeRange {
+    let ends = codes.iter().min().zip(codes.iter().max());
+    ends.map_or(CodeRange::BOUNDS, |(low, high)| with_margin(*low, *high))
+}
+
 /// Whether rows with the code of missing values are missing, and not others that have that very number, as a count may have: where there are more of
 /// them than of all others beyond the range, and the others are no few different numbers.
 fn are_told_apart(others: &[u16], rows: usize, of_others: CodeRange) -> bool {
@@ -147,7 +172,11 @@ fn shortest_range(codes: Vec<u16>) -> CodeRange {
     let Some(shortest) = codes.windows(held.max(1)).min_by_key(|run| run[run.len() - 1] - run[0]) else {
         return CodeRange::BOUNDS;
     };
-    let (low, high) = (shortest[0], shortest[shortest.len() - 1]);
+    with_margin(shortest[0], shortest[shortest.len() - 1])
+}
+
+/// Codes from one to another and a margin; all of the bounds where they are the same.
+fn with_margin(low: u16, high: u16) -> CodeRange {
     if low == high {
         return CodeRange::BOUNDS;
     }
@@ -231,6 +260,25 @@ mod tests {
         // Near the others they are one of them.
         assert!(with_missing(100, 2050).low() > 900);
         assert_eq!(range(&[7; 10], of(7, true)), CodeRange::BOUNDS);
+    }
+
+    /// By hand: a thousand codes from 1000 on, whose whole range has a margin of 100, and one row more.
+    #[test]
+    fn a_range_for_a_number_holds_all_rows_but_those_far_beyond() {
+        let missing = MissingNumbers { code: 16_384, is_open: true, are_apart: false };
+        let with = |more: &[u16]| held_range(&(1000..2000).chain(more.iter().copied()).collect::<Vec<u16>>(), missing);
+        assert_eq!(with(&[]), CodeRange::new(900, 2099));
+        assert_eq!(with(&[8000]), CodeRange::new(300, 8700));
+        assert!(with(&[32_000]).high() < 2100, "the others hold less than a tenth of that");
+        assert_eq!(held_range(&[7; 100], missing), CodeRange::BOUNDS);
+        // Missing values are no part of what rows hold.
+        let read = with(&[16_384; 30]);
+        assert_eq!([read.of(16_384), read.low(), read.high()], [1500, 900, 2099]);
+        let read = held_range(
+            &(1000..2000).chain([16_384; 30]).collect::<Vec<u16>>(),
+            MissingNumbers { is_open: false, ..missing },
+        );
+        assert_eq!(read.of(16_384), 16_384, "the middle of the bounds is what they are to be read as");
     }
 
     #[test]

@@ -36,7 +36,7 @@ use super::{FitRequest, Method, start_weights};
 use crate::options::{MethodOption, Options};
 use crate::plan::{Expectation, Plan, PlanError, plan_release};
 use crate::prepared_fit::{Covariance, FitError, Fitted, PreparedFit, Releases};
-use crate::public_ranges::{with_missing_as_mean, within_ranges};
+use crate::public_ranges::{within_held_ranges, within_ranges};
 use crate::row_number::expected_rows;
 
 /// Name on the command line and in certificates.
@@ -349,9 +349,8 @@ pub fn estimate(
     Ok((listed, covariance))
 }
 
-/// The features as they are fitted, and the encoding that says so: of classes the default reads numbers
-/// [where they are found](crate::public_ranges), of a number missing values alone are read there, and by the published solvers features are taken as
-/// they come.
+/// The features as they are fitted, and the encoding that says so: the default reads numbers [where they are found](crate::public_ranges), and by the
+/// published solvers features are taken as they come.
 pub(crate) fn read_features(
     features: PublicFeatures,
     encoding: &Encoding,
@@ -364,7 +363,7 @@ pub(crate) fn read_features(
             (features, encoding.clone().within(ranges))
         }
         (ResponseModel::Linear, Settings::NoiseAware) => {
-            let (features, ranges) = with_missing_as_mean(features, encoding.coding());
+            let (features, ranges) = within_held_ranges(features, encoding.coding());
             (features, encoding.clone().within(ranges))
         }
         (_, Settings::Descent(_)) => (features, encoding.clone()),
