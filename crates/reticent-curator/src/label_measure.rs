@@ -4,7 +4,8 @@
 //!   weights (untrusted) ─▶ checked list ─▶ name ─▶ kept answer? ── yes ──▶ the same answer, nothing charged
 //!                                            └── no ─▶ join labels ─▶ charge ─▶ draw ─▶ keep in the ledger ─▶ answer
 //! ```
-//! Labels that are numbers are counted by bin first, over their bounds and in the part that these say; their squares and the product are read in the part of their bounds where they lie.
+//! Labels that are numbers are counted by bin first, over their bounds and in the part that these counts say; their squares and the product are read
+//! in the part of the bounds where they lie.
 //! What the consumer could gain by lying is listed with the rule that prevents it in `docs/reference/walr-files.md`.
 
 use std::path::Path;
@@ -109,9 +110,9 @@ pub enum MeasureError {
 /// ```text
 ///   mu² = (hi - lo)² B2 m² / S² (twice that with an output a class)    B2: largest square of a row's norm, in integers
 ///   S: smallest integer scale within the mu of (epsilon, delta)        m: cap on the rows of a unit
-///   numbers:  one part in twenty of mu² each for two counts by bin and the sum of their squares, the rest for the product
+///   numbers:  shares of mu² for two counts by bin and the sum of their squares, the rest for the product: row F183
 /// ```
-/// Source: row F2 of `docs/formulas.md`.
+/// Source: rows F2 and F80 of `docs/formulas.md`.
 ///
 /// # Errors
 /// [`MeasureError`].

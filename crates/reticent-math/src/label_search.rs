@@ -43,7 +43,7 @@ impl LabelSearch<'_> {
     ///
     /// What is found is made wider where noise is negligible ([`widened`]): what it adds to predictions is taken from the columns as if they were
     /// uncorrelated, and along each of them to be no more than a coefficient of half the window would, `k_j = min(noise² / (n c_j), c_j / n)` with
-    /// `c_j` the sum of squares.
+    /// `c_j` the sum of squares. As far as it is wider it is moved to the mean of the labels: rows that have none count as if in its middle.
     ///
     /// # Errors
     /// Those of `count`.
@@ -67,7 +67,13 @@ impl LabelSearch<'_> {
         let rows = self.rows as f64;
         let noise_square = |square: &f64| (self.product_noise.powi(2) / (square * rows)).min(square / rows);
         let noise_squares: Vec<f64> = self.column_squares.iter().map(noise_square).collect();
-        Ok(widened(found, variance_at_least(within, &counts) * half.powi(2), &noise_squares))
+        let wider = widened(found, variance_at_least(within, &counts) * half.powi(2), &noise_squares);
+        if wider == BoundsPart::BOUNDS {
+            return Ok(wider);
+        }
+        let room = wider.half - found.half;
+        let to_mean = (half * counts.mean_from_centre(within)).clamp(-room, room);
+        Ok(BoundsPart { centre: found.centre + to_mean, ..wider })
     }
 
     /// Where labels lie in the part that was counted, and the counts as they were read.
@@ -210,6 +216,19 @@ mod tests {
         assert_eq!(find(search, &[], [(64, 1.0), (256, 1.0)]), BoundsPart::BOUNDS);
         let all: Vec<f64> = spread(1000, -1.0, 1.0).collect();
         assert_eq!(find(search, &all, [(64, 1.0), (256, 1.0)]), BoundsPart::BOUNDS);
+    }
+
+    /// Eight in ten of the labels are at the lower end of what is found, whose middle is at -.1 or near it. Next to no noise makes room to move.
+    #[test]
+    fn a_window_with_room_lies_around_the_mean() {
+        let labels: Vec<f64> = spread(8000, -0.2, -0.19).chain(spread(2000, -0.19, 0.0)).collect();
+        let part = |product_noise| {
+            let search = LabelSearch { rows: 10_000, column_squares: &[1000.0; 10], product_noise };
+            find(search, &labels, [(64, 5.0), (256, 5.0)])
+        };
+        let (wide, narrow) = (part(1.0), part(1e4));
+        assert!(wide.half > 2.0 * narrow.half, "{wide:?} {narrow:?}");
+        assert!((wide.centre + 0.175).abs() < 0.005 && (narrow.centre + 0.1).abs() < 0.02, "{wide:?} {narrow:?}");
     }
 
     /// A thousandth of the bounds, which no bin over these could tell.
