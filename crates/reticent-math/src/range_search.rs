@@ -62,7 +62,7 @@ impl BinCounts<'_> {
     }
 
     /// How far from the centre of a part the middles of its bins are, with the bounds of the bins as -1 and 1, and the rows in them.
-    fn from_centre(&self, part: BoundsPart) -> Vec<(f64, f64)> {
+    fn around_centre(&self, part: BoundsPart) -> Vec<(f64, f64)> {
         let step = 2.0 / self.bins.len() as f64;
         let of_middle = |(bin, count): (usize, &f64)| ((bin as f64 + 0.5) * step - 1.0 - part.centre, *count);
         self.bins.iter().enumerate().map(of_middle).filter(|(at, _)| at.abs() <= part.half).collect()
@@ -71,7 +71,7 @@ impl BinCounts<'_> {
     /// How far from the centre of a part the mean of its rows is, in it.
     #[must_use]
     pub fn mean_from_centre(&self, part: BoundsPart) -> f64 {
-        let mean = self.from_centre(part).iter().map(|(at, count)| at * count).sum::<f64>() / self.rows;
+        let mean = self.around_centre(part).iter().map(|(at, count)| at * count).sum::<f64>() / self.rows;
         mean.clamp(-part.half, part.half)
     }
 
@@ -184,7 +184,7 @@ pub fn widened(found: BoundsPart, variance: f64, noise_squares: &[f64]) -> Bound
 #[must_use]
 pub fn variance_at_least(part: BoundsPart, counts: &BinCounts<'_>) -> f64 {
     let step = 2.0 / counts.bins.len() as f64;
-    let (within, mean) = (counts.from_centre(part), counts.mean_from_centre(part));
+    let (within, mean) = (counts.around_centre(part), counts.mean_from_centre(part));
     let square: f64 = within.iter().map(|(at, count)| count * (at - mean).powi(2)).sum();
     let fourth: f64 = within.iter().map(|(at, _)| (at - mean).powi(4)).sum();
     let variance = (square - 2.0 * counts.noise * fourth.sqrt()) / counts.rows;
