@@ -347,9 +347,9 @@ mod tests {
         assert_eq!(chosen(ten, 30), walr::NAME);
         assert_eq!(chosen(ten, 100), noisy_gd::NAME);
         assert_eq!(chosen("bounds = [0, 1]", 600), gram::NAME);
-        // At epsilon 1 mu is .2367: n mu of 300 takes 1,268 rows.
+        // At epsilon 1 mu is .2367: n mu of 150 takes 634 rows.
         assert_eq!(chosen("bounds = [0, 1]", 30), walr::NAME);
-        for (rows, expected) in [("rows = 1200", noisy_gd::NAME), ("rows = 1300", walr::NAME)] {
+        for (rows, expected) in [("rows = 600", noisy_gd::NAME), ("rows = 650", walr::NAME)] {
             assert_eq!(chosen_for_rows(rows, "bounds = [0, 1]", 30), expected);
             assert_eq!(chosen_for_rows(rows, two, 30), walr::NAME);
         }

@@ -5,8 +5,7 @@ use reticent_core::schema::Schema;
 use reticent_core::session::SessionError;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
-use reticent_fit::method::{self, FitRequest};
-use reticent_fit::options::Options;
+use reticent_fit::method;
 use reticent_fit::prepared_fit::FitError;
 use reticent_testkit::memory_ledger::MemoryLedger;
 use reticent_testkit::seeded_session;
@@ -55,38 +54,6 @@ fn classes_cannot_be_exchanged_between_rows_plan_and_model() {
 fn a_plan_may_be_for_a_counted_number_of_rows() {
     let (undeclared, counted) = (schema("", "[0, 1]"), schema("rows = 100", "[0, 1]"));
     assert!(matches!(fit(&undeclared, &counted, &undeclared), (Ok(()), 1)));
-}
-
-/// `n mu` by hand: mu is .2367 at epsilon 1 and delta 1e-6, so that 600 rows have 142 and 650 have 154; 1,000 a column are 12,674 rows of three columns.
-#[test]
-fn the_method_is_chosen_from_public_figures() {
-    let number = "bounds = [0, 1]";
-    let classes = "classes = [0, 1]";
-    for (adjacency, target, more, columns, expected) in [
-        ("add-remove", classes, "", 2, "noisy-gd"),
-        ("replace", classes, "rows = 1000000", 2, "noisy-gd"),
-        ("label", classes, "rows = 100", 2, "walr"),
-        ("label", classes, "rows = 100", 600, "noisy-gd"),
-        ("label", number, "rows = 600", 2, "noisy-gd"),
-        ("label", number, "rows = 650", 2, "walr"),
-        ("label", number, "", 2, "walr"),
-        ("label", number, "rows = 1000000", 600, "gram"),
-        ("add-remove", number, "rows = 12500", 2, "noisy-gd"),
-        ("add-remove", number, "rows = 13000", 2, "gram"),
-        ("add-remove", number, "", 2, "noisy-gd"),
-        ("add-remove", number, "rows = 100\nrow_norm = 1.0", 2, "gram"),
-        ("replace", number, "rows = 10000000", 1500, "noisy-gd"),
-    ] {
-        let features: String = (0..columns).map(|column| format!("x{column} = {{ bounds = [0, 1] }}\n")).collect();
-        let schema = Schema::from_text(&format!(
-            "[privacy]\nunit = \"row\"\nadjacency = \"{adjacency}\"\n{more}\n[target]\ncolumn = \"y\"\n{target}\n[features]\n{features}"
-        ));
-        let schema = schema.unwrap_or_else(|problems| panic!("{problems}"));
-        let claim = claim(schema.relation(), 1.0);
-        let request = FitRequest { schema: &schema, claim: &claim, init: None, options: &Options::default() };
-        let prepared = method::prepare(None, &request).expect("affordable");
-        assert_eq!(prepared.plan().method, expected, "{adjacency}, {target}, {more}, {columns} columns");
-    }
 }
 
 #[test]
