@@ -104,7 +104,7 @@ impl LabelSearch<'_> {
     /// ```
     fn leaves_out(&self, part: BoundsPart, counts: &BinCounts<'_>) -> bool {
         let bins = counts.bins.len() as f64;
-        let [low, high] = [part.centre - part.half, part.centre + part.half].map(|end| (1.0 + end) / 2.0 * bins);
+        let [low, high] = part.ends().map(|end| end * bins);
         let (mut inside, mut outside, mut bins_inside) = (0.0, 0.0, 0.0);
         for (bin, count) in counts.bins.iter().enumerate() {
             if bin as f64 + 1.0 > low && (bin as f64) < high {

@@ -123,7 +123,7 @@ impl BoundsPart {
     pub const BOUNDS: Self = Self { centre: 0.0, half: 1.0 };
 
     /// Its ends within the bounds, where these are 0 and 1.
-    fn ends(self) -> [f64; 2] {
+    pub(crate) fn ends(self) -> [f64; 2] {
         [self.centre - self.half, self.centre + self.half].map(|end| ((1.0 + end) / 2.0).clamp(0.0, 1.0))
     }
 }

@@ -28,9 +28,6 @@ pub enum Look {
 }
 
 impl Look {
-    /// In their order.
-    pub const BOTH: [Self; 2] = [Self::OverBounds, Self::InPart];
-
     /// One of two values.
     pub fn of<T>(self, [over_bounds, in_part]: [T; 2]) -> T {
         match self {
@@ -71,12 +68,14 @@ mod tests {
     /// `8 (.15 / e)²` by hand: 90 for noise of .0447 of the rows, `8 (.075 / e)²` 22.5.
     #[test]
     fn there_are_as_many_bins_as_can_be_told_from_their_noise() {
-        let bins = |noise: f64| Look::BOTH.map(|look| look.bins(noise, true));
+        let both =
+            |noise: f64, are_rows_known| [Look::OverBounds, Look::InPart].map(|look| look.bins(noise, are_rows_known));
+        let bins = |noise: f64| both(noise, true);
         assert_eq!(bins(0.149), [16, 16]);
         assert_eq!(bins(0.0447), [64, 16]);
         assert_eq!(bins(0.02), [64, 64]);
         assert_eq!(bins(0.001), [64, 256]);
-        assert_eq!(Look::BOTH.map(|look| look.bins(0.001, false)), [64, 128]);
+        assert_eq!(both(0.001, false), [64, 128]);
         assert_eq!([0.1, 1e9, 0.0].map(|noise| bins_told(noise, 0.1, 32)), [8, 1, 32]);
     }
 }

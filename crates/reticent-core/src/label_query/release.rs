@@ -122,14 +122,14 @@ impl LabelRelease {
             return Err(LabelReleaseError::Inconsistent("its question is not one about labels"));
         };
         let maps: Vec<&Map> = of_numbers.iter().map(|planned| planned.shape.map()).collect();
-        let has_numbers = match maps[..] {
-            [] => Some(false),
-            // How many bins tell most is the answering side's to say.
-            [Map::LabelsByBin { .. }, Map::LabelsByBin { .. }, Map::LabelSquares] => Some(true),
-            _ => None,
+        let is_number = target == ProductTarget::Number;
+        // How many bins tell most is the answering side's to say.
+        let is_asked = match maps[..] {
+            [] => !is_number,
+            [Map::LabelsByBin { .. }, Map::LabelsByBin { .. }, Map::LabelSquares] => is_number,
+            _ => false,
         };
-        let expected = target == ProductTarget::Number;
-        if has_numbers != Some(expected) || self.numbers.is_some() != expected {
+        if !is_asked || self.numbers.is_some() != is_number {
             return Err(LabelReleaseError::Inconsistent(
                 "what is asked of numbers alone belongs to a target with bounds",
             ));
