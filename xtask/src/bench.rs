@@ -56,6 +56,10 @@ enum Part {
     Fits,
     /// CSV and Parquet to a private model, beside polars with diffprivlib
     Files,
+    /// CSV and Parquet to predictions, beside polars with scikit-learn
+    Predictions,
+    /// Labels of another organisation: CSV to a model and its figures, command after command
+    Labels,
     /// A pass over a sparse table, beside SciPy
     Sparse,
     /// Exact noise and accounting: speed and error
@@ -109,6 +113,8 @@ pub(crate) fn run(arguments: &BenchArguments) -> Result<(), String> {
             Part::Products => passes::products(&mut bench)?,
             Part::Fits => passes::fits(&mut bench)?,
             Part::Files => end_to_end::files(&mut bench)?,
+            Part::Predictions => end_to_end::predictions(&mut bench)?,
+            Part::Labels => end_to_end::labels(&mut bench)?,
             Part::Sparse => passes::sparse(&mut bench)?,
             Part::Noise => noise::run(&mut bench)?,
             Part::Scaling => scaling::run(&mut bench)?,

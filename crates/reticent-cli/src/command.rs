@@ -73,8 +73,19 @@ fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Fail
 }
 
 /// Reads rows as plain numbers, one after the other: they are public, or a party's own.
-fn read_plain(data: &Path, schema: &Schema, need: Need, take: impl FnMut(&RawColumns, Label)) -> Result<(), Failure> {
-    for_each_plain(TableSource::open(data, schema, need)?, schema, take)
+fn read_plain(
+    data: &Path,
+    schema: &Schema,
+    need: Need,
+    mut take: impl FnMut(&RawColumns, Label),
+) -> Result<(), Failure> {
+    let source = TableSource::open(data, schema, need)?;
+    let mut columns = RawColumns::new(Coding::of(schema));
+    let mut take = |row: Row<'_>| {
+        columns.set(row.cells, row.given);
+        take(&columns, row.label);
+    };
+    Ok(progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut take))?)
 }
 
 /// The same of the rows whose label can be used.
@@ -88,18 +99,22 @@ fn read_labelled(data: &Path, schema: &Schema, need: Need) -> Result<LabelledRow
     Ok(rows)
 }
 
-/// Hands on the rows of an open table as plain numbers, one after the other.
-fn for_each_plain(
+/// Makes something of each row of an open table, as plain numbers, on all threads, and hands on in order what was made of some.
+fn for_each_made<T: Default + Send>(
     source: TableSource,
     schema: &Schema,
-    mut take: impl FnMut(&RawColumns, Label),
+    make: impl Fn(&RawColumns, Label, &mut T) + Sync,
+    mut take: impl FnMut(T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut columns = RawColumns::new(Coding::of(schema));
-    let mut take = |row: Row<'_>| {
-        columns.set(row.cells, row.given);
-        take(&columns, row.label);
+    let worker = || {
+        let mut columns = RawColumns::new(Coding::of(schema));
+        let make = &make;
+        move |row: Row<'_>, made: &mut T| {
+            columns.set(row.cells, row.given);
+            make(&columns, row.label, made);
+        }
     };
-    Ok(progress::while_reading(source.bytes_total(), |progress| source.for_each_row(progress, &mut take))?)
+    progress::while_reading(source.bytes_total(), |progress| source.for_each_made(progress, &worker, &mut take))
 }
 
 /// Reads the private rows, and opens the ledger that is to pay for a request about them.

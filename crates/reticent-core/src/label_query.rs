@@ -133,9 +133,16 @@ pub fn canonical_name(
         part(&u64::from(planned.shape.coordinates()).to_le_bytes());
         part(&planned.noise_scale.get().to_le_bytes());
     }
+    let mut bytes = Vec::new();
     for (id, row) in list.ids().iter().zip(list.matrix().values().chunks_exact(list.matrix().columns())) {
-        part(id);
-        row.iter().for_each(|value| part(&value.to_le_bytes()));
+        bytes.clear();
+        bytes.extend_from_slice(&(id.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(id);
+        for value in row {
+            bytes.extend_from_slice(&4u64.to_le_bytes());
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
+        hash.update(&bytes);
     }
     hex(&hash.finalize())
 }

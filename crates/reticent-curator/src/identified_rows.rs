@@ -10,7 +10,7 @@ use reticent_core::public_features::{PublicFeatures, TooManyNumbers};
 use reticent_core::schema::Schema;
 use sha2::{Digest, Sha256};
 
-use crate::source::{SourceError, TableSource};
+use crate::source::{Row, SourceError, TableSource};
 
 /// Which columns to make of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,13 @@ pub struct IdentifiedRows {
     pub ids: Vec<Box<[u8]>>,
     /// The intercept first.
     pub features: PublicFeatures,
+}
+
+/// Ids and columns of a few rows.
+#[derive(Default)]
+struct MadeRows {
+    ids: Vec<Box<[u8]>>,
+    values: Vec<f64>,
 }
 
 /// A list of weights with an id that the table does not have.
@@ -62,25 +69,32 @@ impl IdentifiedRows {
         let coding = Coding::of(schema);
         let width = coding.columns().len();
         let mut rows = Self { ids: Vec::new(), features: PublicFeatures { columns: width, values: Vec::new() } };
-        let mut codes = vec![0u16; coding.codes()];
-        let mut found = 0;
-        source.for_each_row(progress, &mut |row| {
-            found += 1;
-            // A table that is too large is read to its end, for the number of its rows, and held no further.
-            if PublicFeatures::check_size(found, width).is_err() {
-                return;
-            }
-            rows.ids.push(row.id.unwrap_or_default().into());
-            let values = &mut rows.features.values;
-            let start = values.len();
-            values.resize(start + width, 0.0);
-            match columns {
-                Columns::UnitScaled => {
-                    coding.encode_cells(row.cells, &mut codes);
-                    coding.expand(&codes, &mut values[start..]);
+        let worker = || {
+            let mut codes = vec![0u16; coding.codes()];
+            let coding = &coding;
+            move |row: Row<'_>, made: &mut MadeRows| {
+                made.ids.push(row.id.unwrap_or_default().into());
+                let start = made.values.len();
+                made.values.resize(start + width, 0.0);
+                let values = &mut made.values[start..];
+                match columns {
+                    Columns::UnitScaled => {
+                        coding.encode_cells(row.cells, &mut codes);
+                        coding.expand(&codes, values);
+                    }
+                    Columns::Raw => coding.raw_columns(row.cells, values),
                 }
-                Columns::Raw => coding.raw_columns(row.cells, &mut values[start..]),
             }
+        };
+        let mut found = 0;
+        source.for_each_made(progress, &worker, &mut |made: MadeRows| -> Result<(), SourceError> {
+            found += made.ids.len() as u64;
+            // A table that is too large is read to its end, for the number of its rows, and held no further.
+            if PublicFeatures::check_size(found, width).is_ok() {
+                rows.ids.extend(made.ids);
+                rows.features.values.extend_from_slice(&made.values);
+            }
+            Ok(())
         })?;
         PublicFeatures::check_size(found, width)?;
         Ok(rows)
@@ -95,7 +109,12 @@ impl IdentifiedRows {
             digest.update((name.len() as u64).to_le_bytes());
             digest.update(name);
         }
-        features.values.iter().for_each(|value| digest.update((*value as f32).to_le_bytes()));
+        let mut bytes = Vec::new();
+        for row in features.values.chunks_exact(features.columns) {
+            bytes.clear();
+            row.iter().for_each(|value| bytes.extend_from_slice(&(*value as f32).to_le_bytes()));
+            digest.update(&bytes);
+        }
         hex(&digest.finalize())
     }
 
@@ -103,7 +122,11 @@ impl IdentifiedRows {
     ///
     /// # Errors
     /// [`UnknownId`] when the list names an event that the table does not have.
-    pub fn in_order_of(&self, list: &WeightList) -> Result<PublicFeatures, UnknownId> {
+    pub fn in_order_of(self, list: &WeightList) -> Result<PublicFeatures, UnknownId> {
+        // Weights that were made of this table are in its order: nothing is copied.
+        if list.ids().iter().eq(self.ids.iter().map(|id| &**id)) {
+            return Ok(self.features);
+        }
         let width = self.features.columns;
         let places: HashMap<&[u8], usize> = self.ids.iter().enumerate().map(|(place, id)| (&**id, place)).collect();
         let mut values = Vec::with_capacity(list.ids().len() * width);

@@ -5,8 +5,9 @@
 //!      ├──libsvm────────────▶ values ───────┤
 //!      └───────parquet──────▶ columns ──────┴─▶ raw values ─core::record─▶ cells, label, unit
 //!
-//! file ─compression─▶ bytes ─record_blocks─▶ blocks ─separators, text_coder─▶ codes, labels, units   (coding_threads)
-//!      └───────parquet──────▶ columns ───────────────column_coder──────────▶ codes, labels, units   (column_threads)
+//! file ─compression─▶ bytes ─record_blocks─▶ blocks ─block_fields, text_coder─▶ codes, labels, units   (text_threads)
+//!      │                                            └─block_records, row_workers─▶ what is made of rows (text_threads)
+//!      └───────parquet──────▶ columns ───────────────column_coder────────────▶ codes, labels, units   (column_threads)
 //! ```
 //!
 //! All that can fail is public: the file, its compression, its header or footer. Everything that depends on a row's
@@ -14,8 +15,9 @@
 //! there is missing, a surplus field is ignored, an unreadable value is what the schema says, a row without a usable
 //! target or key contributes zero. `docs/reference/bad-input.md` lists the cases.
 
+mod block_fields;
+mod block_records;
 mod coded_batch;
-mod coding_threads;
 mod column_coder;
 mod column_names;
 mod column_threads;
@@ -23,23 +25,26 @@ mod compression;
 mod csv;
 mod error;
 mod libsvm;
+mod made_batch;
 mod parquet;
 mod parquet_footer;
+mod public_records;
 mod record_blocks;
 mod row_coder;
 mod row_filter;
 mod row_readers;
+mod row_workers;
 mod separators;
 mod text_coder;
+mod text_threads;
 
 use std::path::Path;
 
 use reticent_core::contribution::CodedLabel;
-use reticent_core::record::{Cell, Label, RawValue};
+use reticent_core::record::{Cell, FeatureReader, Label, RawValue};
 use reticent_core::schema::{Schema, TextFormat};
 
 use self::coded_batch::CodedBatch;
-use self::coding_threads::TextCoding;
 pub(crate) use self::column_names::{
     ColumnNames, Role, USUAL_DELIMITERS, WantedColumn, is_number, refuse_delimiter_note,
 };
@@ -50,11 +55,15 @@ use self::compression::Opened;
 pub(crate) use self::csv::CsvTable;
 pub use self::error::{NamedIn, SourceError};
 use self::libsvm::LibsvmTable;
+use self::made_batch::MadeBatch;
 pub(crate) use self::parquet::{ParquetTable, ValueClass};
+pub(crate) use self::public_records::PublicRecord;
 use self::row_coder::RowCoder;
 pub(crate) use self::row_filter::RowFilter;
 use self::row_readers::RowAssembler;
+use self::row_workers::{RowWorker, TextRows, share_rows};
 use self::text_coder::TextCoder;
+use self::text_threads::{Batch, TextThreads};
 
 /// What a reader needs of each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,19 +176,74 @@ impl TableSource {
     /// [`SourceError`] when the file turns out to be cut short or damaged, or the disk fails. Rows may have been handed
     /// over by then; nothing may be made of them.
     pub fn for_each_row(self, progress: &mut dyn FnMut(u64), row: &mut dyn FnMut(Row<'_>)) -> Result<(), SourceError> {
-        let Self { table, mut assembler, .. } = self;
+        let Self { table, assembler, .. } = self;
+        let mut room = assembler.room();
         match table {
-            Table::Csv(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
+            Table::Csv(table) => table.for_each(progress, |raw| assembler.assemble(raw, &mut room, row)),
             Table::Libsvm(table) => {
                 let bytes_read = table.for_each(|raw, bytes_read| -> Result<(), SourceError> {
-                    assembler.assemble(raw, row);
+                    assembler.assemble(raw, &mut room, row);
                     progress(bytes_read);
                     Ok(())
                 })?;
                 progress(bytes_read);
                 Ok(())
             }
-            Table::Parquet(table) => table.for_each(progress, |raw| assembler.assemble(raw, row)),
+            Table::Parquet(table) => table.for_each(progress, |raw| assembler.assemble(raw, &mut room, row)),
+        }
+    }
+
+    /// Makes something of every row, on all threads, and hands what was made of some rows after another to `take`, in the file's order
+    /// and on this thread. Each thread begins with a `worker` of its own, which adds a row to what it makes of those before it. The
+    /// memory that this takes does not grow with the table. Now and then `progress` is told the bytes read so far.
+    ///
+    /// # Errors
+    /// The first error of `take`, which ends the reading, or [`SourceError`] as of [`Self::for_each_row`].
+    pub fn for_each_made<T, W, E>(
+        self,
+        progress: &mut dyn FnMut(u64),
+        worker: &(impl Fn() -> W + Sync),
+        take: &mut dyn FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E>
+    where
+        T: Default + Send,
+        W: FnMut(Row<'_>, &mut T) + Send,
+        E: From<SourceError>,
+    {
+        let Self { table, assembler, .. } = self;
+        let threads = rayon::current_num_threads();
+        let worker_with = || RowWorker::new(&assembler, worker());
+        match table {
+            Table::Csv(table) => {
+                let (cutter, delimiter, columns) = table.into_records();
+                let reader = &TextRows::new(&assembler, delimiter, columns, worker);
+                let bytes_read =
+                    TextThreads { reader, threads }.run(cutter, &mut |batch: &mut MadeBatch<T>| -> Result<(), E> {
+                        take(batch.take()?)?;
+                        progress(batch.bytes_read);
+                        Ok(())
+                    })?;
+                progress(bytes_read);
+                Ok(())
+            }
+            Table::Libsvm(table) => {
+                let (mut worker, mut batch) = (worker_with(), MadeBatch::default());
+                let bytes_read = table.for_each(|raw, bytes_read| -> Result<(), E> {
+                    worker.add(raw, &mut batch);
+                    if batch.is_full() {
+                        take(batch.take()?)?;
+                        progress(bytes_read);
+                    }
+                    Ok(())
+                })?;
+                take(batch.take()?)?;
+                progress(bytes_read);
+                Ok(())
+            }
+            Table::Parquet(table) => {
+                let mut workers: Vec<_> = (0..threads).map(|_| (worker_with(), MadeBatch::default())).collect();
+                table.for_each_batch(progress, |columns, rows| share_rows(columns, rows, &mut workers, take))
+            }
         }
     }
 }
@@ -275,7 +339,7 @@ impl TableSource {
             Table::Csv(table) => {
                 let (cutter, delimiter, columns) = table.into_records();
                 let coder = TextCoder::new(coder, delimiter, columns);
-                TextCoding { coder: &coder, threads }.run(cutter, &mut sink)?
+                TextThreads { reader: &coder, threads }.run(cutter, &mut sink)?
             }
             Table::Libsvm(table) => {
                 let mut batch = CodedBatch::default();
@@ -331,6 +395,12 @@ impl UnboundTable {
 pub(crate) trait RawRow {
     /// The value in a slot of the projection.
     fn value(&self, slot: usize) -> RawValue<'_>;
+
+    /// What the reader of a slot makes of it.
+    #[inline]
+    fn cell(&self, slot: usize, reader: &FeatureReader) -> Cell {
+        reader.cell(self.value(slot))
+    }
 
     /// The slots this row names, none twice (libsvm, the only format with [`Schema::nonzeros_max`]): each feature not named is 0.
     /// None in formats that give every value.

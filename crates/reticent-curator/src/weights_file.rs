@@ -12,15 +12,18 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use rayon::prelude::*;
 use reticent_core::label_query::{EventIds, WeightList, WeightListError};
 use reticent_core::public_matrix::{MatrixError, PublicMatrix};
 
-use crate::source::{CsvTable, SourceError, UnboundTable};
+use crate::source::{CsvTable, PublicRecord, SourceError, UnboundTable};
 
 /// Most columns of integers.
 pub const WEIGHT_COLUMNS_MAX: usize = 1 << 16;
 /// Lines for people at the beginning that are skipped.
 const COMMENTS_MAX: usize = 100;
+/// Numbers that a thread makes text of at a time.
+const TEXT_NUMBERS: usize = 1 << 16;
 /// What stands in a comment before the origin of the rows, and where in the file the comment ends at the latest.
 const ORIGIN: &str = "; made of sha256 ";
 const COMMENT_BYTES_MAX: u64 = 1 << 10;
@@ -96,23 +99,81 @@ pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Weight
     };
     let columns = width - 1;
     let (mut ids, mut values) = (EventIds::default(), Vec::<i32>::new());
-    table.for_each_public(width + 2, progress, |record| {
+    let make = |record: &PublicRecord<'_>, rows: &mut WeightRows| rows.add(record, width);
+    table.for_each_public(width + 2, progress, make, &mut |rows: WeightRows| {
+        values.try_reserve(rows.values.len()).map_err(|_| WeightsFileError::OutOfMemory)?;
+        values.extend_from_slice(&rows.values);
+        let starts = [0].into_iter().chain(rows.id_ends.iter().copied());
+        starts.zip(&rows.id_ends).try_for_each(|(start, end)| ids.push(&rows.ids[start..*end]))?;
         let row = ids.len() + 1;
-        if record.fields() != Some(width) {
-            return Err(WeightsFileError::Width { row, columns });
+        match rows.fault {
+            None => Ok(()),
+            Some(Fault::Width) => Err(WeightsFileError::Width { row, columns }),
+            Some(Fault::Integer) => Err(WeightsFileError::Integer { row }),
         }
-        values.try_reserve(columns).map_err(|_| WeightsFileError::OutOfMemory)?;
-        for field in 1..width {
-            let text = std::str::from_utf8(record.field(field)).ok();
-            let whole = text.filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok());
-            values.push(whole.ok_or(WeightsFileError::Integer { row })?);
-        }
-        Ok(ids.push(record.field(0))?)
     })?;
     if ids.is_empty() {
         return Err(WeightListError::Empty.into());
     }
     Ok(WeightList::new(ids, PublicMatrix::new(columns, values)?)?)
+}
+
+/// A few rows, up to the first that is refused.
+#[derive(Default)]
+struct WeightRows {
+    /// One after another.
+    ids: Vec<u8>,
+    id_ends: Vec<usize>,
+    values: Vec<i32>,
+    fault: Option<Fault>,
+}
+
+/// What is wrong with a row.
+enum Fault {
+    Width,
+    Integer,
+}
+
+impl WeightRows {
+    fn add(&mut self, record: &PublicRecord<'_>, width: usize) {
+        if self.fault.is_some() {
+            return;
+        }
+        if record.fields() != width {
+            self.fault = Some(Fault::Width);
+            return;
+        }
+        for field in 1..width {
+            match whole_number(record.field(field)) {
+                Some(number) => self.values.push(number),
+                None => {
+                    self.fault = Some(Fault::Integer);
+                    return;
+                }
+            }
+        }
+        self.ids.extend_from_slice(record.field(0));
+        self.id_ends.push(self.ids.len());
+    }
+}
+
+/// Decimal digits, perhaps after `-`, of a number of 32 bits.
+fn whole_number(text: &[u8]) -> Option<i32> {
+    let (digits, sign) = match text {
+        [b'-', digits @ ..] => (digits, -1),
+        digits => (digits, 1),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // Zeros in front do not count; ten digits fit 64 bits.
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+    let digits = &digits[zeros..];
+    if digits.len() > 10 {
+        return None;
+    }
+    let size = digits.iter().fold(0i64, |size, digit| size * 10 + i64::from(digit - b'0'));
+    i32::try_from(sign * size).ok()
 }
 
 /// What a weights file's comment says that its rows were made of ([`write_weights`]); `None` where it says nothing, or is packed.
@@ -134,30 +195,132 @@ pub fn origin_of(path: &Path) -> io::Result<Option<String>> {
 ///
 /// # Errors
 /// The system's, when the file cannot be written.
-pub fn write_weights(list: &WeightList, comment: &str, origin: &str, sink: impl Write) -> io::Result<()> {
+pub fn write_weights(list: &WeightList, comment: &str, origin: &str, sink: impl Write + Send) -> io::Result<()> {
     let mut sink = io::BufWriter::new(sink);
     let columns = list.matrix().columns();
     writeln!(sink, "# {}{ORIGIN}{origin}", comment.replace(['\r', '\n', '"'], " "))?;
     let names: Vec<String> = (1..=columns).map(|column| format!("q{column}")).collect();
     writeln!(sink, "{ID},{}", names.join(","))?;
-    for (row, id) in list.ids().iter().enumerate() {
-        write_field(&mut sink, id)?;
-        for value in list.matrix().row(row) {
-            write!(sink, ",{value}")?;
-        }
-        sink.write_all(b"\n")?;
+    let ids: Vec<&[u8]> = list.ids().iter().collect();
+    let rows_of_text = (TEXT_NUMBERS / columns).max(1);
+    let rows_at_once = rows_of_text * rayon::current_num_threads();
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    for (some, ids) in ids.chunks(rows_at_once).enumerate() {
+        let of_rows = |(text, ids): (usize, &[&[u8]])| {
+            text_of_rows(list.matrix(), some * rows_at_once + text * rows_of_text, ids)
+        };
+        let (written, next) = rayon::join(
+            || texts.iter().try_for_each(|text| sink.write_all(text)),
+            || ids.par_chunks(rows_of_text).enumerate().map(of_rows).collect(),
+        );
+        written?;
+        texts = next;
     }
+    texts.iter().try_for_each(|text| sink.write_all(text))?;
     sink.flush()
 }
 
+/// The lines of rows from `first` on, with these ids.
+fn text_of_rows(matrix: &PublicMatrix, first: usize, ids: &[&[u8]]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut digits = itoa::Buffer::new();
+    for (row, id) in ids.iter().enumerate() {
+        push_field(&mut text, id);
+        for value in matrix.row(first + row) {
+            text.push(b',');
+            text.extend_from_slice(digits.format(*value).as_bytes());
+        }
+        text.push(b'\n');
+    }
+    text
+}
+
 /// A field of CSV, in quotes where it needs them.
-fn write_field(sink: &mut impl Write, field: &[u8]) -> io::Result<()> {
+fn push_field(text: &mut Vec<u8>, field: &[u8]) {
     if !field.iter().any(|byte| b",\"\r\n".contains(byte)) {
-        return sink.write_all(field);
+        text.extend_from_slice(field);
+        return;
     }
-    sink.write_all(b"\"")?;
+    text.push(b'"');
     for byte in field {
-        sink.write_all(if *byte == b'"' { b"\"\"" } else { std::slice::from_ref(byte) })?;
+        text.extend_from_slice(if *byte == b'"' { b"\"\"" } else { std::slice::from_ref(byte) });
     }
-    sink.write_all(b"\"")
+    text.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use proptest::prelude::*;
+    use tempfile::NamedTempFile;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<WeightList, WeightsFileError> {
+        let mut file = NamedTempFile::new().expect("a temporary file");
+        file.write_all(text.as_bytes()).expect("is written");
+        read_weights(file.path(), &mut |_| ())
+    }
+
+    /// So many rows that several threads read and write them, with an id in quotes now and then and a row that is read by itself.
+    fn long_file(rows: usize) -> (String, Vec<String>) {
+        let mut text = String::from("# made of sha256 nothing\nid,q1,q2\n");
+        let id = |row: usize| match row % 1000 {
+            500 => format!("{row},\"odd\"\n"),
+            _ if row == 70_000 => "z".repeat(5 << 20),
+            _ => format!("event {row}"),
+        };
+        let ids: Vec<String> = (0..rows).map(id).collect();
+        for (row, id) in ids.iter().enumerate() {
+            writeln!(text, "\"{}\", {} ,{}", id.replace('"', "\"\""), row % 700, -((row % 900) as i64))
+                .expect("a text");
+        }
+        (text, ids)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (text, ids) = long_file(150_000);
+        let list = read(&text).expect("a list");
+        assert!(list.ids().iter().eq(ids.iter().map(|id| id.trim().as_bytes())));
+        let values = (0..ids.len() as i32).flat_map(|row| [row % 700, -(row % 900)]);
+        assert!(list.matrix().values().iter().copied().eq(values));
+        let mut again = Vec::new();
+        write_weights(&list, "once more", "nothing", &mut again).expect("is written");
+        let again = read(std::str::from_utf8(&again).expect("a text")).expect("a list");
+        assert!(again.ids() == list.ids() && again.matrix() == list.matrix());
+    }
+
+    /// The first of them in the order of the file, whichever thread finds it.
+    #[test]
+    fn the_first_row_that_is_wrong_is_named() {
+        let (text, _) = long_file(150_000);
+        let with = |faults: &[(usize, &str)]| {
+            let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+            // In front of a row that begins a line.
+            for (row, line) in faults {
+                let place =
+                    lines.iter().position(|other| other.starts_with(&format!("\"event {row}\""))).expect("is there");
+                lines.insert(place, line);
+            }
+            read(&lines.concat()).err().expect("is refused").to_string()
+        };
+        assert!(
+            with(&[(120_001, "a,1\n"), (140_000, "b,x,1\n")]).starts_with("row 120002 of the weights file does not")
+        );
+        assert!(
+            with(&[(140_000, "b,1,1,1\n"), (99_001, "c,1,2.5\n")]).starts_with("row 99002 of the weights file has")
+        );
+        assert!(with(&[(90_001, "event 3,1,1\n"), (90_002, "c,1,\n")]).contains("row 90002 has the id of an earlier"));
+        assert!(with(&[(80_001, ",1,1\n"), (80_002, "c\n")]).contains("row 80002 has no id"));
+    }
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_those_of_32_bits(text in "-?[0-9]{0,12}|[-+]{0,2}[0-9]{1,3}|-?0{0,9}21474836(4[78]|50)|.{0,4}") {
+            let expected = text.parse().ok().filter(|_| !text.starts_with('+'));
+            prop_assert_eq!(whole_number(text.as_bytes()), expected);
+        }
+    }
 }

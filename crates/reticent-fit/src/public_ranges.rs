@@ -97,7 +97,8 @@ const NUMBERS_TOGETHER: usize = 16;
 
 /// The codes of some numbers, each in a list of its own.
 fn codes_of(numbers: &[Number], values: &[f64], width: usize) -> Vec<Vec<u16>> {
-    let mut codes = vec![Vec::with_capacity(values.len() / width); numbers.len()];
+    // A copy of an empty list has no room.
+    let mut codes: Vec<Vec<u16>> = numbers.iter().map(|_| Vec::with_capacity(values.len() / width)).collect();
     for row in values.chunks_exact(width) {
         for (number, codes) in numbers.iter().zip(&mut codes) {
             codes.push((row[number.place] * f64::from(CODE_MAX)).round() as u16);

@@ -81,18 +81,34 @@ fn is_damage(error: &str) -> bool {
     error.contains("its Parquet data cannot be decoded") || error.contains("a Parquet file with a page of more than ")
 }
 
+/// The columns of a row that may not be 0, and its label, to the bit.
+type RowBits = (Vec<(usize, u64)>, Option<u64>);
+
 /// Reads a table in every way that a command reads one: private, public, and with an id.
 pub(crate) fn read_in_every_way(path: &Path, schema: &Schema, id_column: &str) {
     compare(path, schema);
-    if let Ok(source) = TableSource::open(path, schema, Need::FeaturesAndTargetOfPublicRows) {
-        let mut columns = RawColumns::new(Coding::of(schema));
-        let mut look = |row: Row<'_>| {
-            columns.set(row.cells, row.given);
-            assert!(columns.nonzero().all(|(_, value)| value.is_finite()), "cells are finite");
-            assert!(row.label.number().is_none_or(f64::is_finite), "labels are finite");
+    let open = || TableSource::open(path, schema, Need::FeaturesAndTargetOfPublicRows);
+    if let (Ok(source), Ok(again)) = (open(), open()) {
+        let worker = || {
+            let mut columns = RawColumns::new(Coding::of(schema));
+            move |row: Row<'_>, made: &mut Vec<RowBits>| {
+                columns.set(row.cells, row.given);
+                assert!(columns.nonzero().all(|(_, value)| value.is_finite()), "cells are finite");
+                assert!(row.label.number().is_none_or(f64::is_finite), "labels are finite");
+                let values = columns.nonzero().map(|(column, value)| (column, value.to_bits())).collect();
+                made.push((values, row.label.number().map(f64::to_bits)));
+            }
         };
+        let (mut one_by_one, mut on_threads, mut look) = (Vec::new(), Vec::new(), worker());
+        let read = source.for_each_row(&mut |_| {}, &mut |row| look(row, &mut one_by_one));
+        let made = again.for_each_made(&mut |_| {}, &worker, &mut |rows| -> Result<(), SourceError> {
+            on_threads.extend(rows);
+            Ok(())
+        });
         // A file that cannot be read to its end was compared above.
-        let _ = source.for_each_row(&mut |_| {}, &mut look);
+        if read.is_ok() && made.is_ok() {
+            assert!(one_by_one == on_threads, "rows made on threads are others");
+        }
     }
     if let Ok(source) = TableSource::open_with_ids(path, schema, Need::Features, id_column)
         && let Ok(rows) = IdentifiedRows::read(source, schema, Columns::UnitScaled, &mut |_| {})

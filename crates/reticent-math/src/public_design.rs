@@ -299,6 +299,21 @@ pub fn integer_multiples(rows: MatRef<'_, f64>, factor: f64) -> Vec<i32> {
     integers
 }
 
+/// Some columns of integer rows as vectors again, row after row: what [`integer_rows`] made of them, but for what it cut off.
+#[must_use]
+pub fn vectors_of(integers: &[i32], columns: usize, taken: &[usize]) -> Vec<f64> {
+    let mut vectors = vec![0.0; integers.len() / columns * taken.len()];
+    let blocks = vectors.par_chunks_mut(BLOCK * taken.len().max(1)).zip(integers.par_chunks(BLOCK * columns));
+    blocks.for_each(|(vectors, integers)| {
+        for (vector, row) in vectors.chunks_exact_mut(taken.len()).zip(integers.chunks_exact(columns)) {
+            for (value, column) in vector.iter_mut().zip(taken) {
+                *value = f64::from(row[*column]) / f64::from(INTEGER_NORM);
+            }
+        }
+    });
+    vectors
+}
+
 /// `lambda >= 0` with `sum_j (u_j / (w_j + lambda))^2 <= 1`, the smallest: by Newton's method on `1 / norm`.
 fn multiplier(row: &[f64], stiffness: &[f64]) -> f64 {
     let norm_and_slope = |lambda: f64| {
@@ -506,6 +521,16 @@ mod tests {
         assert_eq!(run(&Mat::zeros(5, 2)), Err(DesignError::Empty));
         assert_eq!(run(&Mat::from_fn(5, 2, |_, _| f64::NAN)), Err(DesignError::NotFinite));
         assert_eq!(run(&Mat::from_fn(5, 2, |row, column| (row * column) as f64)), Ok(1), "one column of zeros");
+    }
+
+    /// Over several blocks; of no column there is nothing.
+    #[test]
+    fn integers_become_vectors_again() {
+        let integers: Vec<i32> = (0..3 * (2 * BLOCK as i32 + 5)).map(|value| value * 7 - 9).collect();
+        let expected = integers.chunks_exact(3).flat_map(|row| [row[2], row[0]]);
+        let expected: Vec<f64> = expected.map(|value| f64::from(value) / f64::from(INTEGER_NORM)).collect();
+        assert_eq!(vectors_of(&integers, 3, &[2, 0]), expected);
+        assert!(vectors_of(&integers, 3, &[]).is_empty());
     }
 
     proptest! {

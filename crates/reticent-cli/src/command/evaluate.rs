@@ -4,18 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reticent_core::ledger::LedgerStore;
+use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_curator::source::{Need, TableSource};
-use reticent_fit::evaluate::{Evaluation, private, public};
+use reticent_fit::evaluate::public::{self, ScoredRow};
+use reticent_fit::evaluate::{Evaluation, private};
 use reticent_fit::model::Model;
 use reticent_fit::plan::{Plan, PlanError, PrivacyClaim};
+use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
 use super::storage::{Storage, StoredRows};
-use super::{data_name, for_each_plain, open_private, read_model};
+use super::{data_name, for_each_made, open_private, read_model};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, interrupt, report};
@@ -38,13 +41,15 @@ pub(super) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
 pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, Failure> {
     let need = Need::FeaturesAndTargetOfPublicRows;
     let source = TableSource::open(data, &model.schema, need).map_err(Failure::of_a_models_table)?;
-    let mut scored = public::Scored::new(model);
-    for_each_plain(source, &model.schema, |columns, label| {
-        if let Some(label) = label.number() {
-            scored.add(columns, label);
-        }
+    let mut scored = Vec::new();
+    let make = |columns: &RawColumns, label: Label, made: &mut Vec<ScoredRow>| {
+        made.extend(label.number().map(|label| ScoredRow::of(model, columns, label)));
+    };
+    for_each_made(source, &model.schema, make, |made| {
+        scored.extend(made);
+        Ok(())
     })?;
-    let evaluation = scored.finish();
+    let evaluation = public::evaluate_scored(model.task, &scored);
     if evaluation.n == Some(0) {
         return Err(Failure::Data(format!(
             "{}: no model can be measured on these rows: no row has a usable target; compare the spellings of its values \

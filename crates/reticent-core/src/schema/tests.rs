@@ -189,6 +189,8 @@ fn missing_sections_are_told_with_what_to_write() {
   line 3: features: names no feature; add a line for each column to learn from, for example age = { bounds = [0, 100] }
   line 4: tabel: is not known; did you mean "table"?"#
     );
+    let labels = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nbounds = [0, 1]\n";
+    assert!(refusal(labels).ends_with("whoever holds the labels alone, for `walr measure`, leaves [features] empty"));
 }
 
 #[test]

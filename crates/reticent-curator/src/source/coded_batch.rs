@@ -4,6 +4,7 @@ use reticent_core::contribution::CodedLabel;
 use sha2::{Digest, Sha256};
 
 use super::UncappedRows;
+use super::text_threads::Batch;
 use crate::out_of_memory::{OutOfMemory, make_room};
 
 /// Rows in the file's order: private.
@@ -20,8 +21,8 @@ pub(crate) struct CodedBatch {
     pub(crate) bytes_read: u64,
 }
 
-impl CodedBatch {
-    pub(crate) fn clear(&mut self) {
+impl Batch for CodedBatch {
+    fn clear(&mut self) {
         self.codes.clear();
         self.labels.clear();
         self.keys.clear();
@@ -29,6 +30,12 @@ impl CodedBatch {
         self.is_lost = false;
     }
 
+    fn set_bytes_read(&mut self, bytes: u64) {
+        self.bytes_read = bytes;
+    }
+}
+
+impl CodedBatch {
     /// Marks rows that nothing may be made of, because memory for a part of them was refused. They are handed on like others: an
     /// aborting allocation would print its size, and with it the length of a value.
     pub(super) fn lose(&mut self) {

@@ -11,6 +11,7 @@ use super::coded_batch::{BATCHES_A_WORKER, CodedBatch};
 use super::column_coder::ColumnGroup;
 use super::parquet::ParquetTable;
 use super::row_coder::RowCoder;
+use super::text_threads::Batch;
 
 /// Codes a table and hands it to `sink`, in order and on this thread.
 pub(super) fn code_columns<E: From<SourceError>>(

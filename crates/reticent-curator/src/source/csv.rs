@@ -102,10 +102,16 @@ impl CsvTable {
     }
 
     /// The remaining records, to be cut into blocks, the delimiter, and the place in a record of each slot of a row.
-    pub(super) fn into_records(self) -> (RecordCutter, u8, Vec<usize>) {
-        let fields_max = fields_max(&self.slots);
+    pub(super) fn into_records(mut self) -> (RecordCutter, u8, Vec<usize>) {
+        let slots = std::mem::take(&mut self.slots);
+        let (cutter, delimiter) = self.into_records_of(fields_max(&slots));
+        (cutter, delimiter, slots)
+    }
+
+    /// The same with so many fields at most, whatever slots they are.
+    pub(super) fn into_records_of(self, fields_max: usize) -> (RecordCutter, u8) {
         // At most the second byte of the header's line end is left of it, which reads as a blank line.
-        (RecordCutter::new(self.stream, self.delimiter, !self.has_header, fields_max), self.delimiter, self.slots)
+        (RecordCutter::new(self.stream, self.delimiter, !self.has_header, fields_max), self.delimiter)
     }
 
     /// Hands every remaining record to `visit`.
@@ -201,37 +207,6 @@ impl TextInput for FirstLine<'_> {
     }
 }
 
-/// One record of a file whose rows are public, with all its fields.
-pub(crate) struct PublicRecord<'a>(&'a Record);
-
-impl PublicRecord<'_> {
-    /// Number of fields; none when the record is longer than is read.
-    pub(crate) fn fields(&self) -> Option<usize> {
-        (!self.0.is_cut).then_some(self.0.fields)
-    }
-
-    /// A field, trimmed.
-    pub(crate) fn field(&self, field: usize) -> &[u8] {
-        self.0.field(field).unwrap_or_default().trim_ascii()
-    }
-}
-
-impl CsvTable {
-    /// Hands every remaining record of a public file to `visit`, with up to `fields_max` fields, until it fails.
-    pub(crate) fn for_each_public<E: From<SourceError>>(
-        mut self,
-        fields_max: usize,
-        progress: &mut dyn FnMut(u64),
-        mut visit: impl FnMut(&PublicRecord<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        while self.record.read(&mut self.tokenizer, &mut self.stream, fields_max)? {
-            visit(&PublicRecord(&self.record))?;
-            progress(self.stream.bytes_read());
-        }
-        Ok(())
-    }
-}
-
 /// Fields of a record up to the last that is wanted.
 pub(super) fn fields_max(slots: &[usize]) -> usize {
     slots.iter().max().map_or(1, |last| last + 1)
@@ -276,8 +251,13 @@ impl Record {
         }
     }
 
+    /// Number of fields that were kept.
+    pub(super) fn count(&self) -> usize {
+        self.fields
+    }
+
     #[inline]
-    fn field(&self, field: usize) -> Option<&[u8]> {
+    pub(super) fn field(&self, field: usize) -> Option<&[u8]> {
         if field >= self.fields {
             return None;
         }

@@ -151,12 +151,22 @@ impl ParquetTable {
         progress: &mut dyn FnMut(u64),
         mut visit: impl FnMut(&ParquetRow<'_>),
     ) -> Result<(), SourceError> {
+        self.for_each_batch(progress, |columns, rows| {
+            (0..rows).for_each(|row| visit(&ParquetRow { columns, row }));
+            Ok(())
+        })
+    }
+
+    /// Hands the raw values of all rows to `visit`, some rows at a time.
+    pub(super) fn for_each_batch<E: From<SourceError>>(
+        self,
+        progress: &mut dyn FnMut(u64),
+        mut visit: impl FnMut(&[BatchColumn], usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut reader = self.batches(0..self.raw_slots())?;
         let mut rows_read = 0;
         while let Some((rows, columns)) = reader.next()? {
-            for row in 0..rows {
-                visit(&ParquetRow { columns: &columns, row });
-            }
+            visit(&columns, rows)?;
             rows_read += rows as u64;
             progress(self.bytes_of_rows(rows_read));
         }
@@ -388,8 +398,8 @@ impl Read for FilePlace {
 
 /// One row of a batch: private.
 pub(crate) struct ParquetRow<'a> {
-    columns: &'a [BatchColumn],
-    row: usize,
+    pub(super) columns: &'a [BatchColumn],
+    pub(super) row: usize,
 }
 
 impl RawRow for ParquetRow<'_> {

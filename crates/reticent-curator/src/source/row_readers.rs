@@ -62,14 +62,19 @@ pub(super) fn label_with_key(label: Label, key: Option<&[u8]>) -> Label {
     if key.is_some() { label } else { Label::Unusable }
 }
 
-/// Makes rows of raw values; one buffer for all.
+/// Makes rows of raw values; the same for all threads.
 pub(super) struct RowAssembler {
     pub(super) readers: RowReaders,
     /// Slot of the event id, and how it is read.
     ids: Option<(usize, KeyReader)>,
-    cells: Vec<Cell>,
-    /// Cells of features that a row does not list, and the features that the last one did.
+    /// Cells of features that a row does not list.
     absent: Vec<Cell>,
+}
+
+/// Where one thread makes a row: private.
+pub(super) struct RowRoom {
+    cells: Vec<Cell>,
+    /// The features that the last row listed.
     given: Vec<usize>,
 }
 
@@ -78,29 +83,34 @@ impl RowAssembler {
         let readers = RowReaders::new(schema, need);
         let absent: Vec<Cell> = readers.features.iter().map(|feature| feature.cell(RawValue::Number(0.0))).collect();
         let ids = id_slot.map(|slot| (slot, KeyReader::reading(schema)));
-        Self { readers, ids, cells: absent.clone(), absent, given: Vec::new() }
+        Self { readers, ids, absent }
+    }
+
+    pub(super) fn room(&self) -> RowRoom {
+        RowRoom { cells: self.absent.clone(), given: Vec::new() }
     }
 
     #[inline]
-    pub(super) fn assemble<R: RawRow>(&mut self, raw: &R, row: &mut dyn FnMut(Row<'_>)) {
+    pub(super) fn assemble<R: RawRow>(&self, raw: &R, room: &mut RowRoom, row: &mut dyn FnMut(Row<'_>)) {
+        let RowRoom { cells, given } = room;
         match raw.given() {
             None => {
-                for (slot, (cell, feature)) in self.cells.iter_mut().zip(&self.readers.features).enumerate() {
-                    *cell = feature.cell(raw.value(slot));
+                for (slot, (cell, feature)) in cells.iter_mut().zip(&self.readers.features).enumerate() {
+                    *cell = raw.cell(slot, feature);
                 }
             }
-            Some(given) => {
-                self.given.drain(..).for_each(|slot| self.cells[slot] = self.absent[slot]);
-                self.given.extend(given.iter().filter(|slot| **slot < self.cells.len()));
-                for slot in &self.given {
-                    self.cells[*slot] = self.readers.features[*slot].cell(raw.value(*slot));
+            Some(listed) => {
+                given.drain(..).for_each(|slot| cells[slot] = self.absent[slot]);
+                given.extend(listed.iter().filter(|slot| **slot < cells.len()));
+                for slot in &*given {
+                    cells[*slot] = raw.cell(*slot, &self.readers.features[*slot]);
                 }
             }
         }
         let (label, unit) = self.readers.label_and_key(raw);
         let id = self.ids.as_ref().and_then(|(slot, ids)| ids.key(raw.value(*slot)));
-        let given = raw.given().map(|_| &self.given[..]);
-        row(Row { cells: &self.cells, given, label, unit, id });
+        let given = raw.given().map(|_| &given[..]);
+        row(Row { cells, given, label, unit, id });
     }
 }
 

@@ -11,14 +11,17 @@ use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::coding::Coding;
+use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
 use tempfile::NamedTempFile;
 
-use super::coding_threads::TextCoding;
 use super::column_threads::code_columns;
+use super::made_batch::MadeBatch;
 use super::row_coder::RowCoder;
+use super::row_workers::{RowWorker, TextRows, share_rows};
 use super::text_coder::TextCoder;
-use super::{Need, SourceError, Table, TableSource};
+use super::text_threads::TextThreads;
+use super::{Need, Row, SourceError, Table, TableSource};
 use crate::table::code_label;
 
 /// Codes and labels of a table, row after row.
@@ -73,7 +76,7 @@ fn in_blocks(path: &Path, schema: &Schema, sizes: (usize, usize), threads: usize
     let slots = Coding::of(schema).codes();
     let coder = TextCoder::new(RowCoder::new(schema, source.assembler.readers), delimiter, columns);
     let (mut codes, mut labels) = (Vec::new(), Vec::new());
-    let coding = TextCoding { coder: &coder, threads };
+    let coding = TextThreads { reader: &coder, threads };
     coding.run(cutter.with_sizes(sizes.0, sizes.1), &mut |batch| -> Result<(), SourceError> {
         filter.apply(slots, batch)?;
         codes.extend_from_slice(&batch.codes);
@@ -81,6 +84,40 @@ fn in_blocks(path: &Path, schema: &Schema, sizes: (usize, usize), threads: usize
         Ok(())
     })?;
     Ok((codes, labels))
+}
+
+/// A row as text: cells, label, unit and id.
+fn text_of(row: &Row<'_>) -> String {
+    let cells: Vec<String> = row
+        .cells
+        .iter()
+        .map(|cell| match cell {
+            Cell::Number(number) => format!("{:x}", number.to_bits()),
+            Cell::Category(place) => format!("category {place}"),
+        })
+        .collect();
+    format!("{cells:?} {:?} {:?} {:?} {:?}", row.given, row.label.number(), row.unit, row.id)
+}
+
+/// Rows one after another, and the same made on threads from blocks of any size; the id is a column that a slot has, too.
+fn rows_of_text(path: &Path, schema: &Schema, sizes: (usize, usize), threads: usize) -> [Vec<String>; 2] {
+    let open = || TableSource::open_with_ids(path, schema, Need::FeaturesAndTarget, "job").expect("the same file");
+    let mut expected = Vec::new();
+    open().for_each_row(&mut |_| {}, &mut |row| expected.push(text_of(&row))).expect("a whole file");
+    let source = open();
+    let Table::Csv(table) = source.table else { panic!("a text") };
+    let (cutter, delimiter, columns) = table.into_records();
+    let worker = || |row: Row<'_>, made: &mut Vec<String>| made.push(text_of(&row));
+    let reader = &TextRows::new(&source.assembler, delimiter, columns, &worker);
+    let mut found = Vec::new();
+    let reading = TextThreads { reader, threads };
+    reading
+        .run(cutter.with_sizes(sizes.0, sizes.1), &mut |batch: &mut MadeBatch<Vec<String>>| {
+            found.extend(batch.take()?);
+            Ok::<(), SourceError>(())
+        })
+        .expect("a whole file");
+    [expected, found]
 }
 
 fn whole(path: &Path, schema: &Schema) -> Result<Codes, SourceError> {
@@ -126,6 +163,8 @@ fn check(text: &[u8]) -> Result<(), TestCaseError> {
             for threads in [1, 3] {
                 let found = in_blocks(file.path(), &schema, sizes, threads).expect("the same file");
                 prop_assert_eq!(&found, &expected, "{:?} {}", sizes, threads);
+                let [expected, found] = rows_of_text(file.path(), &schema, sizes, threads);
+                prop_assert_eq!(found, expected, "{:?} {}", sizes, threads);
             }
         }
         prop_assert_eq!(&whole(file.path(), &schema).expect("the same file"), &expected);
@@ -167,6 +206,28 @@ fn columns_and_threads_change_no_code() {
             let mut writer = ArrowWriter::try_new(handle, batch.schema(), Some(properties)).expect("a schema");
             writer.write(&batch).expect("is written");
             writer.close().expect("a footer");
+            let open = || TableSource::open(file.path(), &schema, Need::FeaturesAndTarget).expect("opens");
+            let mut one_by_one = Vec::new();
+            open().for_each_row(&mut |_| {}, &mut |row| one_by_one.push(text_of(&row))).expect("is read");
+            for threads in [1, 2, 3, 9] {
+                let TableSource { table: Table::Parquet(table), assembler, .. } = open() else {
+                    panic!("a Parquet table")
+                };
+                let worker = || {
+                    let add = |row: Row<'_>, made: &mut Vec<String>| made.push(text_of(&row));
+                    (RowWorker::new(&assembler, add), MadeBatch::default())
+                };
+                let mut workers: Vec<_> = (0..threads).map(|_| worker()).collect();
+                let mut made = Vec::new();
+                let mut take = |rows: Vec<String>| -> Result<(), SourceError> {
+                    made.extend(rows);
+                    Ok(())
+                };
+                table
+                    .for_each_batch(&mut |_| {}, |columns, rows| share_rows(columns, rows, &mut workers, &mut take))
+                    .expect("is read");
+                assert!(made == one_by_one, "{unit} {rows} {group_rows} {threads}");
+            }
             let expected = reference(file.path(), &schema).expect("is read");
             assert!(expected.1.len() <= rows && (rows < 9 || expected.1.len() > rows / 4));
             for threads in [1, 2, 3, 9] {
@@ -223,7 +284,7 @@ fn an_error_of_the_receiver_ends_the_reading() {
     let (cutter, delimiter, columns) = table.into_records();
     let coder = TextCoder::new(RowCoder::new(&schema, source.assembler.readers), delimiter, columns);
     let mut batches = 0;
-    let outcome = TextCoding { coder: &coder, threads: 3 }.run(cutter, &mut |_| {
+    let outcome = TextThreads { reader: &coder, threads: 3 }.run(cutter, &mut |_| {
         batches += 1;
         if batches == 4 { Err(SourceError::OutOfMemory) } else { Ok(()) }
     });

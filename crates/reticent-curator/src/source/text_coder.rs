@@ -1,13 +1,14 @@
 //! From the fields of a text to codes, without cells in between where a field is a plain number.
 
-use reticent_core::record::{Cell, RawValue};
+use reticent_core::record::{Cell, FeatureReader, RawValue};
 
+use super::block_fields::{FieldVisitor, make_room_for_places, visit_fields};
 use super::coded_batch::CodedBatch;
 use super::csv::{CsvRow, Record, fields_max};
-use super::record_blocks::{MARGIN, RecordBlock};
+use super::record_blocks::RecordBlock;
 use super::row_coder::{LinearSlots, RowCoder};
 use super::row_readers::label_with_key;
-use super::separators::{find_separators, keep_unquoted, places_max};
+use super::text_threads::RecordReader;
 use crate::kernel::{Decimal, DecimalFields, code_decimals};
 use crate::out_of_memory::make_room;
 
@@ -42,96 +43,99 @@ enum Action {
 }
 
 /// Buffers of one thread, used again for every block: private.
-#[derive(Default)]
 pub(super) struct Scratch {
     places: Vec<u32>,
-    decimals: Option<DecimalFields>,
+    decimals: DecimalFields,
     kept: Vec<Option<(usize, usize)>>,
     unquoted: Vec<u8>,
+}
+
+impl RecordReader for TextCoder {
+    type Scratch = Scratch;
+    type Batch = CodedBatch;
+
+    fn scratch(&self) -> Scratch {
+        Scratch {
+            places: Vec::new(),
+            decimals: DecimalFields::of_places(self.rows.linear.maps.places()),
+            kept: vec![None; self.plan.kept],
+            unquoted: Vec::new(),
+        }
+    }
+
+    fn read_block<E>(
+        &self,
+        block: &RecordBlock,
+        scratch: &mut Scratch,
+        batch: &mut CodedBatch,
+        emit: impl FnMut(&mut CodedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Scratch { places, decimals, kept, unquoted } = scratch;
+        // No value is longer than the text it is in.
+        let length = block.text_in_groups().len();
+        if make_room_for_places(block, places).and(make_room(unquoted, length)).is_err() {
+            batch.lose();
+            return Ok(());
+        }
+        let actions = &self.plan.actions[..];
+        let mut rows =
+            RowsOfBlock { coder: self, block, bytes: block.bytes(), actions, decimals, kept, unquoted, batch, emit };
+        visit_fields(block, self.plan.delimiter, self.plan.actions.len(), places, &mut rows)?;
+        batch.bytes_read = block.bytes_read();
+        Ok(())
+    }
+
+    fn read_record(&self, record: &Record, _: &mut Scratch, batch: &mut CodedBatch) {
+        self.rows.code_row(&CsvRow { record, slots: &self.columns }, batch);
+    }
+}
+
+/// Codes row after row of a block.
+struct RowsOfBlock<'a, F> {
+    coder: &'a TextCoder,
+    block: &'a RecordBlock,
+    bytes: &'a [u8],
+    actions: &'a [Action],
+    decimals: &'a mut DecimalFields,
+    kept: &'a mut [Option<(usize, usize)>],
+    unquoted: &'a mut Vec<u8>,
+    batch: &'a mut CodedBatch,
+    emit: F,
+}
+
+impl<E, F: FnMut(&mut CodedBatch) -> Result<(), E>> FieldVisitor<E> for RowsOfBlock<'_, F> {
+    #[inline(always)]
+    fn field(&mut self, place: usize, start: usize, end: usize) {
+        match self.actions[place] {
+            Action::Skip => {}
+            Action::Decimal(slot) => self.decimals.set(slot, self.bytes, start, end),
+            Action::Keep(place) => self.kept[place] = Some((start, end)),
+        }
+    }
+
+    #[inline(always)]
+    fn record(&mut self, count: usize) -> Result<(), E> {
+        for action in &self.actions[count..] {
+            // The fields that are not there are missing.
+            match *action {
+                Action::Skip => {}
+                Action::Decimal(slot) => self.decimals.set_missing(slot),
+                Action::Keep(place) => self.kept[place] = None,
+            }
+        }
+        self.coder.finish_row(self.bytes, self.decimals, self.kept, self.unquoted, self.batch);
+        if self.batch.is_full() {
+            self.batch.bytes_read = self.block.bytes_read();
+            (self.emit)(self.batch)?;
+        }
+        Ok(())
+    }
 }
 
 impl TextCoder {
     pub(super) fn new(rows: RowCoder, delimiter: u8, columns: Vec<usize>) -> Self {
         let plan = TextPlan::new(&rows, delimiter, &columns);
         Self { rows, columns, plan }
-    }
-
-    /// Codes a record that is read by itself.
-    pub(super) fn code_record(&self, record: &Record, batch: &mut CodedBatch) {
-        self.rows.code_row(&CsvRow { record, slots: &self.columns }, batch);
-    }
-
-    /// Codes the records of a block. When the batch is full, `emit` takes it and leaves an empty one.
-    pub(super) fn code_block<E>(
-        &self,
-        block: &RecordBlock,
-        scratch: &mut Scratch,
-        batch: &mut CodedBatch,
-        mut emit: impl FnMut(&mut CodedBatch) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let Scratch { places, decimals, kept, unquoted } = scratch;
-        let length = block.text_in_groups().len();
-        // No value is longer than the text it is in.
-        if make_room(places, places_max(length)).and(make_room(unquoted, length)).is_err() {
-            batch.lose();
-            return Ok(());
-        }
-        let decimals = decimals.get_or_insert_with(|| DecimalFields::of_places(self.rows.linear.maps.places()));
-        kept.resize(self.plan.kept, None);
-
-        let delimiter = self.plan.delimiter;
-        let mut count = find_separators(block.text_in_groups(), delimiter, places);
-        if !block.quotations().is_empty() {
-            count = keep_unquoted(&mut places[..count], block.quotations());
-        }
-        let bytes = block.bytes();
-        let mut ends = places[..count].iter().map(|place| MARGIN + *place as usize);
-        let mut start = MARGIN;
-        while let Some(mut end) = ends.next() {
-            if start == end && bytes[end] != delimiter {
-                // A blank line is not a row.
-                start = end + 1;
-                continue;
-            }
-            let mut fields = self.plan.actions.iter();
-            let mut is_last = false;
-            for action in fields.by_ref() {
-                match *action {
-                    Action::Skip => {}
-                    Action::Decimal(slot) => decimals.set(slot, bytes, start, end),
-                    Action::Keep(place) => kept[place] = Some((start, end)),
-                }
-                is_last = bytes[end] != delimiter;
-                start = end + 1;
-                if is_last {
-                    break;
-                }
-                end = ends.next().expect(ENDS_WITH_A_LINE_END);
-            }
-            for action in fields {
-                // The fields that are not there are missing.
-                match *action {
-                    Action::Skip => {}
-                    Action::Decimal(slot) => decimals.set_missing(slot),
-                    Action::Keep(place) => kept[place] = None,
-                }
-            }
-            while !is_last {
-                // Surplus fields are ignored.
-                is_last = bytes[end] != delimiter;
-                start = end + 1;
-                if !is_last {
-                    end = ends.next().expect(ENDS_WITH_A_LINE_END);
-                }
-            }
-            self.finish_row(bytes, decimals, kept, unquoted, batch);
-            if batch.is_full() {
-                batch.bytes_read = block.bytes_read();
-                emit(batch)?;
-            }
-        }
-        batch.bytes_read = block.bytes_read();
-        Ok(())
     }
 
     fn finish_row(
@@ -173,13 +177,8 @@ impl TextCoder {
     /// The cell of a field, if it is there.
     fn cell(&self, feature: usize, bytes: &[u8], field: Option<(usize, usize)>, unquoted: &mut Vec<u8>) -> Cell {
         let reader = &self.rows.readers.features[feature];
-        if let Some((low, high)) = reader.bounds_of_plain_numbers()
-            && let Some((start, end)) = field
-            && let Some(decimal) = Decimal::read(bytes, start, end)
-        {
-            return Cell::Number(decimal.value().clamp(low, high));
-        }
-        reader.cell(raw_value(bytes, field, unquoted))
+        let plain = field.and_then(|(start, end)| plain_number(reader, bytes, start, end));
+        plain.unwrap_or_else(|| reader.cell(raw_value(bytes, field, unquoted)))
     }
 
     /// A number of a linear slot that is no short decimal as it stands: in quotes, longer, with an exponent, missing.
@@ -237,12 +236,24 @@ impl TextPlan {
     }
 }
 
-/// What a field says, without its quotes; missing when it is not there. A mark inside a quotation is doubled; what
-/// follows the quotation is text.
+/// The cell of a field of a block that is a short decimal as it stands, where any number is its own cell within bounds.
+pub(super) fn plain_number(reader: &FeatureReader, bytes: &[u8], start: usize, end: usize) -> Option<Cell> {
+    let (low, high) = reader.bounds_of_plain_numbers()?;
+    Some(Cell::Number(Decimal::read(bytes, start, end)?.value().clamp(low, high)))
+}
+
+/// What a field says, without its quotes; missing when it is not there.
 fn raw_value<'a>(bytes: &'a [u8], field: Option<(usize, usize)>, unquoted: &'a mut Vec<u8>) -> RawValue<'a> {
     let Some((start, end)) = field else { return RawValue::Missing };
-    let Some(mut rest) = bytes[start..end].strip_prefix(b"\"") else { return RawValue::Text(&bytes[start..end]) };
+    let Some(rest) = bytes[start..end].strip_prefix(b"\"") else { return RawValue::Text(&bytes[start..end]) };
     unquoted.clear();
+    unquote(rest, unquoted);
+    RawValue::Text(unquoted)
+}
+
+/// Appends what a field says from behind its first quotation mark on. A mark inside a quotation is doubled; what follows the quotation is
+/// text.
+pub(super) fn unquote(mut rest: &[u8], unquoted: &mut Vec<u8>) {
     while let Some(mark) = memchr::memchr(b'"', rest) {
         unquoted.extend_from_slice(&rest[..mark]);
         rest = &rest[mark + 1..];
@@ -255,7 +266,4 @@ fn raw_value<'a>(bytes: &'a [u8], field: Option<(usize, usize)>, unquoted: &'a m
         }
     }
     unquoted.extend_from_slice(rest);
-    RawValue::Text(unquoted)
 }
-
-const ENDS_WITH_A_LINE_END: &str = "a block ends with the end of a record";

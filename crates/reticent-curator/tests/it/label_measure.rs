@@ -295,6 +295,8 @@ fn rows_come_in_the_order_of_a_list() {
     for (found, expected) in ordered.values.iter().zip([1.0, 0.0, 0.25, 1.0, 0.25, 0.5, 1.0, 1.0, 1.0]) {
         assert!((found - expected).abs() < 1e-4, "{found} is not {expected}");
     }
+    let as_it_was = rows(Columns::Raw).in_order_of(&home.list("id,q1\nx,1\nc,1\na,1\nb,1\n")).expect("all are there");
+    assert_eq!(as_it_was, rows(Columns::Raw).features);
     let unknown = rows(Columns::Raw).in_order_of(&home.list("id,q1\na,1\nb,1\nz,1\n")).expect_err("no z");
     assert_eq!(unknown.row, 3);
 }

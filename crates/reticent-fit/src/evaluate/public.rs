@@ -14,62 +14,89 @@ const CALIBRATION_BUCKETS: usize = 10;
 /// Edges: no rows, or for the AUC rows of one class only and for R² rows of one number only, give NaN.
 #[must_use]
 pub fn evaluate<'a>(model: &Model, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Evaluation {
-    let mut scored = Scored::new(model);
-    rows.for_each(|(columns, label)| scored.add(columns, label));
-    scored.finish()
+    let scored: Vec<ScoredRow> = rows.map(|(columns, label)| ScoredRow::of(model, columns, label)).collect();
+    evaluate_scored(model.task, &scored)
 }
 
-/// What a model says of one row after another: of the rows themselves nothing is kept.
-pub struct Scored<'m> {
-    model: &'m Model,
-    /// Two classes: score, and whether it is the last class.
-    binary: Vec<(f64, bool)>,
-    /// More classes: whether the likeliest, of equal ones the first, was right, and the log loss.
-    classified: Vec<(bool, f64)>,
-    /// Predicted and true number.
-    numbers: Vec<(f64, f64)>,
+/// What a model says of a row, and its label: of the row itself nothing is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum ScoredRow {
+    /// Two classes.
+    Binary {
+        /// Log-odds of the last class.
+        score: f64,
+        /// Whether it is the last class.
+        is_last: bool,
+    },
+    /// More classes.
+    Class {
+        /// Whether the likeliest, of equal ones the first, was right.
+        is_right: bool,
+        /// Minus the logarithm of its probability.
+        log_loss: f64,
+    },
+    /// A number.
+    Number {
+        /// What the model says.
+        predicted: f64,
+        /// What it is.
+        label: f64,
+    },
 }
 
-impl<'m> Scored<'m> {
-    /// No row yet.
-    #[must_use]
-    pub fn new(model: &'m Model) -> Self {
-        Self { model, binary: Vec::new(), classified: Vec::new(), numbers: Vec::new() }
-    }
-
-    /// Adds a row: its raw columns, the intercept first, and its label.
+impl ScoredRow {
+    /// Of a row's raw columns, the intercept first, and its label: the index of a class, or a number.
     ///
     /// # Panics
     /// When there is not one column a coefficient, or the label is no class of the model.
-    pub fn add(&mut self, columns: &(impl Columns + ?Sized), label: f64) {
-        match self.model.task {
-            Task::BinaryClassification => self.binary.push((self.model.score(0, columns), label > 0.5)),
+    #[must_use]
+    pub fn of(model: &Model, columns: &(impl Columns + ?Sized), label: f64) -> Self {
+        match model.task {
+            Task::BinaryClassification => Self::Binary { score: model.score(0, columns), is_last: label > 0.5 },
             Task::MulticlassClassification => {
-                let probabilities = self.model.probabilities(columns);
+                let probabilities = model.probabilities(columns);
                 let class = label as usize;
-                let correct = largest_place(&probabilities) == class;
-                self.classified.push((correct, -probabilities[class].max(f64::MIN_POSITIVE).ln()));
+                let is_right = largest_place(&probabilities) == class;
+                Self::Class { is_right, log_loss: -probabilities[class].max(f64::MIN_POSITIVE).ln() }
             }
-            Task::Regression => self.numbers.push((self.model.number(columns), label)),
+            Task::Regression => Self::Number { predicted: model.number(columns), label },
         }
     }
+}
 
-    /// The figures of all rows: see [`evaluate`].
-    #[must_use]
-    pub fn finish(&self) -> Evaluation {
-        match self.model.task {
-            Task::BinaryClassification => evaluate_binary(&self.binary),
-            Task::MulticlassClassification => {
-                let count = self.classified.len() as f64;
-                let correct = self.classified.iter().filter(|(correct, _)| *correct).count() as f64;
-                Evaluation {
-                    n: Some(self.classified.len() as u64),
-                    accuracy: Some(Figure::exact(correct / count)),
-                    log_loss: Some(Figure::exact(self.classified.iter().map(|(_, loss)| loss).sum::<f64>() / count)),
-                    ..Evaluation::default()
+/// The figures of rows that a model for such a task scored: see [`evaluate`].
+#[must_use]
+pub fn evaluate_scored(task: Task, rows: &[ScoredRow]) -> Evaluation {
+    match task {
+        Task::BinaryClassification => {
+            let binary = |row: &ScoredRow| match *row {
+                ScoredRow::Binary { score, is_last } => Some((score, is_last)),
+                ScoredRow::Class { .. } | ScoredRow::Number { .. } => None,
+            };
+            evaluate_binary(&rows.iter().filter_map(binary).collect::<Vec<_>>())
+        }
+        Task::MulticlassClassification => {
+            let (mut count, mut right, mut losses) = (0u64, 0u64, 0.0);
+            for row in rows {
+                if let ScoredRow::Class { is_right, log_loss } = *row {
+                    count += 1;
+                    right += u64::from(is_right);
+                    losses += log_loss;
                 }
             }
-            Task::Regression => evaluate_numbers(&self.numbers),
+            Evaluation {
+                n: Some(count),
+                accuracy: Some(Figure::exact(right as f64 / count as f64)),
+                log_loss: Some(Figure::exact(losses / count as f64)),
+                ..Evaluation::default()
+            }
+        }
+        Task::Regression => {
+            let number = |row: &ScoredRow| match *row {
+                ScoredRow::Number { predicted, label } => Some((predicted, label)),
+                ScoredRow::Binary { .. } | ScoredRow::Class { .. } => None,
+            };
+            evaluate_numbers(&rows.iter().filter_map(number).collect::<Vec<_>>())
         }
     }
 }
@@ -183,11 +210,9 @@ mod tests {
         let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
         let fitted = Fitted { encoding, weights: vec![0.0; 6], covariance: None };
         let model = Model::from_weights(&schema, &fitted, None);
-        let mut scored = Scored::new(&model);
-        for label in [0.0, 1.0, 2.0, 2.0] {
-            scored.add(&[1.0, 0.5][..], label);
-        }
-        assert!((scored.finish().accuracy.expect("of classes").value - 0.25).abs() < 1e-12);
+        let row: &[f64] = &[1.0, 0.5];
+        let found = evaluate(&model, [0.0, 1.0, 2.0, 2.0].into_iter().map(|label| (row, label)));
+        assert!((found.accuracy.expect("of classes").value - 0.25).abs() < 1e-12);
     }
 
     #[test]

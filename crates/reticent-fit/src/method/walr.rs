@@ -295,11 +295,7 @@ pub fn estimate(
     // The published solvers have a weight for every column.
     let is_taken = |column: &usize| has_values[*column] || *settings != Settings::NoiseAware;
     let taken: Vec<usize> = (0..matrix.columns()).filter(is_taken).collect();
-    // Row after row, as the integers are: column after column would go through all of them for each.
-    let mut vectors = Vec::with_capacity(matrix.rows() * taken.len());
-    for row in matrix.values().chunks_exact(matrix.columns()) {
-        vectors.extend(taken.iter().map(|column| f64::from(row[*column]) / norm));
-    }
+    let vectors = public_design::vectors_of(matrix.values(), matrix.columns(), &taken);
     let unit = norm * label_unit(model);
     let sums = Mat::from_fn(taken.len(), outputs, |column, output| {
         let column = taken[column];

@@ -39,7 +39,7 @@ impl TextReader {
         let root = self.section(String::new(), root);
         self.refuse_unknown_keys(&root, &["privacy", "table", "target", "features"]);
         let (privacy, table, target) = (self.privacy(&root), self.table(&root), self.target(&root));
-        let features = self.features(&root, table.format);
+        let features = self.features(&root, table.format, privacy.adjacency);
         SchemaParts { privacy, table, target, features }
     }
 
@@ -266,8 +266,16 @@ impl TextReader {
         classes
     }
 
-    fn features(&mut self, root: &Section<'_>, format: TextFormat) -> Vec<Feature> {
-        let hint = "name the columns to learn from: [features] with for example age = { bounds = [0, 100] }";
+    fn features(&mut self, root: &Section<'_>, format: TextFormat, adjacency: Adjacency) -> Vec<Feature> {
+        let hint = match adjacency {
+            Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => {
+                "name the columns to learn from: [features] with for example age = { bounds = [0, 100] }"
+            }
+            Adjacency::Label => {
+                "name the columns to learn from: [features] with for example age = { bounds = [0, 100] }; whoever holds the labels \
+                 alone, for `walr measure`, leaves [features] empty"
+            }
+        };
         let Some(section) = self.required_section(root, "features", hint) else {
             self.stand_ins.insert("features");
             return Vec::new();
