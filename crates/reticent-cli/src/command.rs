@@ -99,10 +99,12 @@ fn read_labelled(data: &Path, schema: &Schema, need: Need) -> Result<LabelledRow
     Ok(rows)
 }
 
-/// Makes something of each row of an open table, as plain numbers, on all threads, and hands on in order what was made of some.
+/// Makes something of each row of an open table, as plain numbers, on all threads, and hands on in order what was made of some: about
+/// `numbers_of_row` numbers of each.
 fn for_each_made<T: Default + Send>(
     source: TableSource,
     schema: &Schema,
+    numbers_of_row: usize,
     make: impl Fn(&RawColumns, Label, &mut T) + Sync,
     mut take: impl FnMut(T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -114,7 +116,8 @@ fn for_each_made<T: Default + Send>(
             make(&columns, row.label, made);
         }
     };
-    progress::while_reading(source.bytes_total(), |progress| source.for_each_made(progress, &worker, &mut take))
+    let bytes = source.bytes_total();
+    progress::while_reading(bytes, |progress| source.for_each_made(numbers_of_row, progress, &worker, &mut take))
 }
 
 /// Reads the private rows, and opens the ledger that is to pay for a request about them.

@@ -2,6 +2,7 @@
 //! them for their owner.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use reticent_core::coding::Coding;
 use reticent_core::hex::hex;
@@ -69,10 +70,15 @@ impl IdentifiedRows {
         let coding = Coding::of(schema);
         let width = coding.columns().len();
         let mut rows = Self { ids: Vec::new(), features: PublicFeatures { columns: width, values: Vec::new() } };
+        let found = AtomicU64::new(0);
         let worker = || {
             let mut codes = vec![0u16; coding.codes()];
-            let coding = &coding;
+            let (coding, found) = (&coding, &found);
             move |row: Row<'_>, made: &mut MadeRows| {
+                // A table that is too large is read to its end, for the number of its rows, and held no further.
+                if PublicFeatures::check_size(1 + found.fetch_add(1, Ordering::Relaxed), width).is_err() {
+                    return;
+                }
                 made.ids.push(row.id.unwrap_or_default().into());
                 let start = made.values.len();
                 made.values.resize(start + width, 0.0);
@@ -86,17 +92,12 @@ impl IdentifiedRows {
                 }
             }
         };
-        let mut found = 0;
-        source.for_each_made(progress, &worker, &mut |made: MadeRows| -> Result<(), SourceError> {
-            found += made.ids.len() as u64;
-            // A table that is too large is read to its end, for the number of its rows, and held no further.
-            if PublicFeatures::check_size(found, width).is_ok() {
-                rows.ids.extend(made.ids);
-                rows.features.values.extend_from_slice(&made.values);
-            }
+        source.for_each_made(width, progress, &worker, &mut |made: MadeRows| -> Result<(), SourceError> {
+            rows.ids.extend(made.ids);
+            rows.features.values.extend_from_slice(&made.values);
             Ok(())
         })?;
-        PublicFeatures::check_size(found, width)?;
+        PublicFeatures::check_size(found.into_inner(), width)?;
         Ok(rows)
     }
 

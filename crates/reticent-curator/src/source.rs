@@ -55,7 +55,7 @@ use self::compression::Opened;
 pub(crate) use self::csv::CsvTable;
 pub use self::error::{NamedIn, SourceError};
 use self::libsvm::LibsvmTable;
-use self::made_batch::MadeBatch;
+use self::made_batch::{MadeBatch, for_each_made_of_text, rows_at_once};
 pub(crate) use self::parquet::{ParquetTable, ValueClass};
 pub(crate) use self::public_records::PublicRecord;
 use self::row_coder::RowCoder;
@@ -194,13 +194,15 @@ impl TableSource {
     }
 
     /// Makes something of every row, on all threads, and hands what was made of some rows after another to `take`, in the file's order
-    /// and on this thread. Each thread begins with a `worker` of its own, which adds a row to what it makes of those before it. The
-    /// memory that this takes does not grow with the table. Now and then `progress` is told the bytes read so far.
+    /// and on this thread. Each thread begins with a `worker` of its own, which adds a row to what it makes of those before it: about
+    /// `numbers_of_row` numbers, by which it is decided how many rows are waited for. The memory that this takes does not grow with
+    /// the table. Now and then `progress` is told the bytes read so far.
     ///
     /// # Errors
     /// The first error of `take`, which ends the reading, or [`SourceError`] as of [`Self::for_each_row`].
     pub fn for_each_made<T, W, E>(
         self,
+        numbers_of_row: usize,
         progress: &mut dyn FnMut(u64),
         worker: &(impl Fn() -> W + Sync),
         take: &mut dyn FnMut(T) -> Result<(), E>,
@@ -211,26 +213,19 @@ impl TableSource {
         E: From<SourceError>,
     {
         let Self { table, assembler, .. } = self;
-        let threads = rayon::current_num_threads();
+        let rows_at_once = rows_at_once(numbers_of_row);
         let worker_with = || RowWorker::new(&assembler, worker());
         match table {
             Table::Csv(table) => {
                 let (cutter, delimiter, columns) = table.into_records();
-                let reader = &TextRows::new(&assembler, delimiter, columns, worker);
-                let bytes_read =
-                    TextThreads { reader, threads }.run(cutter, &mut |batch: &mut MadeBatch<T>| -> Result<(), E> {
-                        take(batch.take()?)?;
-                        progress(batch.bytes_read);
-                        Ok(())
-                    })?;
-                progress(bytes_read);
-                Ok(())
+                let reader = &TextRows::new(&assembler, delimiter, columns, rows_at_once, worker);
+                for_each_made_of_text(reader, cutter, progress, take)
             }
             Table::Libsvm(table) => {
                 let (mut worker, mut batch) = (worker_with(), MadeBatch::default());
                 let bytes_read = table.for_each(|raw, bytes_read| -> Result<(), E> {
                     worker.add(raw, &mut batch);
-                    if batch.is_full() {
+                    if batch.rows() >= rows_at_once {
                         take(batch.take()?)?;
                         progress(bytes_read);
                     }
@@ -241,8 +236,11 @@ impl TableSource {
                 Ok(())
             }
             Table::Parquet(table) => {
-                let mut workers: Vec<_> = (0..threads).map(|_| (worker_with(), MadeBatch::default())).collect();
-                table.for_each_batch(progress, |columns, rows| share_rows(columns, rows, &mut workers, take))
+                let workers = (0..rayon::current_num_threads()).map(|_| (worker_with(), MadeBatch::default()));
+                let mut workers: Vec<_> = workers.collect();
+                table.for_each_batch(progress, |columns, rows| {
+                    share_rows(columns, rows, rows_at_once, &mut workers, take)
+                })
             }
         }
     }

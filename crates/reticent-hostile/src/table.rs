@@ -101,7 +101,7 @@ pub(crate) fn read_in_every_way(path: &Path, schema: &Schema, id_column: &str) {
         };
         let (mut one_by_one, mut on_threads, mut look) = (Vec::new(), Vec::new(), worker());
         let read = source.for_each_row(&mut |_| {}, &mut |row| look(row, &mut one_by_one));
-        let made = again.for_each_made(&mut |_| {}, &worker, &mut |rows| -> Result<(), SourceError> {
+        let made = again.for_each_made(1, &mut |_| {}, &worker, &mut |rows| -> Result<(), SourceError> {
             on_threads.extend(rows);
             Ok(())
         });

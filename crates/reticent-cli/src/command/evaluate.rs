@@ -45,7 +45,7 @@ pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, 
     let make = |columns: &RawColumns, label: Label, made: &mut Vec<ScoredRow>| {
         made.extend(label.number().map(|label| ScoredRow::of(model, columns, label)));
     };
-    for_each_made(source, &model.schema, make, |made| {
+    for_each_made(source, &model.schema, 1, make, |made| {
         scored.extend(made);
         Ok(())
     })?;

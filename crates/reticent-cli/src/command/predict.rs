@@ -22,6 +22,7 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
     let mut writer = PredictionWriter::new(&arguments.out, out.writer(), &model)?;
 
     // One number a row, or one probability a class.
+    let numbers_of_row = model.classes.len().max(1);
     let make = |columns: &RawColumns, _: Label, made: &mut Vec<f64>| match model.task {
         Task::Regression => made.push(model.number(columns)),
         Task::BinaryClassification | Task::MulticlassClassification => made.extend(model.probabilities(columns)),
@@ -29,7 +30,7 @@ pub(super) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
     let failed = |error: Box<dyn std::error::Error>| {
         Failure::InputOutput(format!("{}: writing predictions: {error}", arguments.out.display()))
     };
-    for_each_made(source, &model.schema, make, |made| writer.write(&made).map_err(failed))?;
+    for_each_made(source, &model.schema, numbers_of_row, make, |made| writer.write(&made).map_err(failed))?;
     writer.close().map_err(failed)?;
     out.finish()
 }

@@ -9,6 +9,15 @@ use super::record_blocks::RecordBlock;
 use super::text_coder::{plain_number, unquote};
 use crate::out_of_memory::make_room;
 
+/// How the records of a text are read.
+pub(super) struct RecordPlan {
+    pub(super) delimiter: u8,
+    /// Which fields of a record are wanted, up to the last that is.
+    pub(super) is_wanted: Vec<bool>,
+    /// Rows of which something is made before it is handed on.
+    pub(super) rows_at_once: usize,
+}
+
 /// Buffers of one thread, used again for every block: private.
 #[derive(Default)]
 pub(super) struct FieldRoom {
@@ -27,13 +36,12 @@ enum Field {
 }
 
 impl FieldRoom {
-    /// Calls `add` for every record of a block, with its fields as far as `is_wanted` goes; those that are not wanted may be in quotes.
-    /// When the batch is full, `emit` takes it and leaves an empty one.
+    /// Calls `add` for every record of a block; fields that are not wanted may be in quotes. When a batch has so many rows, `emit` takes it
+    /// and leaves an empty one.
     pub(super) fn read<T: Default + Send, E>(
         &mut self,
+        plan: &RecordPlan,
         block: &RecordBlock,
-        delimiter: u8,
-        is_wanted: &[bool],
         batch: &mut MadeBatch<T>,
         add: impl FnMut(&BlockRecord<'_>, &mut MadeBatch<T>),
         emit: impl FnMut(&mut MadeBatch<T>) -> Result<(), E>,
@@ -45,8 +53,8 @@ impl FieldRoom {
             batch.lose();
             return Ok(());
         }
-        let mut records = RecordsOfBlock { block, is_wanted, fields, unquoted, batch, add, emit };
-        visit_fields(block, delimiter, is_wanted.len(), places, &mut records)?;
+        let mut records = RecordsOfBlock { plan, block, fields, unquoted, batch, add, emit };
+        visit_fields(block, plan.delimiter, plan.is_wanted.len(), places, &mut records)?;
         batch.bytes_read = block.bytes_read();
         Ok(())
     }
@@ -54,8 +62,8 @@ impl FieldRoom {
 
 /// Record after record of a block.
 struct RecordsOfBlock<'a, T, A, F> {
+    plan: &'a RecordPlan,
     block: &'a RecordBlock,
-    is_wanted: &'a [bool],
     fields: &'a mut Vec<Field>,
     unquoted: &'a mut Vec<u8>,
     batch: &'a mut MadeBatch<T>,
@@ -72,7 +80,7 @@ where
     #[inline]
     fn field(&mut self, place: usize, start: usize, end: usize) {
         self.fields.push(match self.block.bytes()[start..end].strip_prefix(b"\"") {
-            Some(rest) if self.is_wanted[place] => {
+            Some(rest) if self.plan.is_wanted[place] => {
                 let start = self.unquoted.len();
                 unquote(rest, self.unquoted);
                 Field::Unquoted(start, self.unquoted.len())
@@ -87,7 +95,7 @@ where
         (self.add)(&BlockRecord { bytes: block.bytes(), unquoted, fields }, batch);
         fields.clear();
         unquoted.clear();
-        if batch.is_full() {
+        if batch.rows() >= self.plan.rows_at_once {
             batch.bytes_read = block.bytes_read();
             (self.emit)(batch)?;
         }

@@ -3,10 +3,17 @@
 use std::mem;
 
 use super::SourceError;
-use super::text_threads::Batch;
+use super::record_blocks::RecordCutter;
+use super::text_threads::{Batch, RecordReader, TextThreads};
 
-/// Rows of which something is made before it is handed on.
-const ROWS_FULL: usize = 8192;
+/// Rows of which something is made before it is handed on, and numbers.
+pub(super) const ROWS_AT_ONCE: usize = 8192;
+const NUMBERS_AT_ONCE: usize = 1 << 20;
+
+/// The same where so many numbers are made of a row.
+pub(super) fn rows_at_once(numbers_of_row: usize) -> usize {
+    (NUMBERS_AT_ONCE / numbers_of_row.max(1)).clamp(1, ROWS_AT_ONCE)
+}
 
 /// What was made of a few rows: private.
 #[derive(Default)]
@@ -32,9 +39,9 @@ impl<T: Default> MadeBatch<T> {
         if self.is_lost { Err(SourceError::OutOfMemory) } else { Ok(made) }
     }
 
-    /// Whether it is time to hand it on.
-    pub(super) fn is_full(&self) -> bool {
-        self.rows >= ROWS_FULL
+    /// Rows of which something was made.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Marks rows that nothing may be made of, because memory for a part of them was refused.
@@ -51,4 +58,25 @@ impl<T: Default + Send> Batch for MadeBatch<T> {
     fn set_bytes_read(&mut self, bytes: u64) {
         self.bytes_read = bytes;
     }
+}
+
+/// Reads a text on all threads, and hands what is made of its records to `take`, in order and on this thread.
+pub(super) fn for_each_made_of_text<T, E>(
+    reader: &impl RecordReader<Batch = MadeBatch<T>>,
+    cutter: RecordCutter,
+    progress: &mut dyn FnMut(u64),
+    take: &mut dyn FnMut(T) -> Result<(), E>,
+) -> Result<(), E>
+where
+    T: Default + Send,
+    E: From<SourceError>,
+{
+    let reading = TextThreads { reader, threads: rayon::current_num_threads() };
+    let bytes_read = reading.run(cutter, &mut |batch| -> Result<(), E> {
+        take(batch.take()?)?;
+        progress(batch.bytes_read);
+        Ok(())
+    })?;
+    progress(bytes_read);
+    Ok(())
 }

@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 
 use super::SourceError;
-use super::block_records::{BlockRecord, FieldRoom};
+use super::block_records::{BlockRecord, FieldRoom, RecordPlan};
 use super::csv::{CsvTable, Record};
-use super::made_batch::MadeBatch;
+use super::made_batch::{MadeBatch, ROWS_AT_ONCE, for_each_made_of_text};
 use super::record_blocks::RecordBlock;
-use super::text_threads::{RecordReader, TextThreads};
+use super::text_threads::RecordReader;
 
 /// One record of a public file.
 pub(crate) struct PublicRecord<'a>(Place<'a>);
@@ -48,21 +48,14 @@ impl CsvTable {
         take: &mut dyn FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
         let (cutter, delimiter) = self.into_records_of(fields_max);
-        let reader = &PublicRecords { delimiter, is_wanted: vec![true; fields_max], make, made: PhantomData };
-        let reading = TextThreads { reader, threads: rayon::current_num_threads() };
-        let bytes_read = reading.run(cutter, &mut |batch: &mut MadeBatch<T>| -> Result<(), E> {
-            take(batch.take()?)?;
-            progress(batch.bytes_read);
-            Ok(())
-        })?;
-        progress(bytes_read);
-        Ok(())
+        let plan = RecordPlan { delimiter, is_wanted: vec![true; fields_max], rows_at_once: ROWS_AT_ONCE };
+        let reader = &PublicRecords { plan, make, made: PhantomData };
+        for_each_made_of_text(reader, cutter, progress, take)
     }
 }
 
 struct PublicRecords<F, T> {
-    delimiter: u8,
-    is_wanted: Vec<bool>,
+    plan: RecordPlan,
     make: F,
     made: PhantomData<fn() -> T>,
 }
@@ -85,7 +78,7 @@ impl<F: Fn(&PublicRecord<'_>, &mut T) + Sync, T: Default + Send> RecordReader fo
         let add = |record: &BlockRecord<'_>, batch: &mut MadeBatch<T>| {
             batch.add(|made| (self.make)(&PublicRecord(Place::InBlock(record)), made));
         };
-        room.read(block, self.delimiter, &self.is_wanted, batch, add, emit)
+        room.read(&self.plan, block, batch, add, emit)
     }
 
     fn read_record(&self, record: &Record, _: &mut FieldRoom, batch: &mut MadeBatch<T>) {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use rayon::prelude::*;
 
-use super::block_records::{BlockRecord, BlockRow, FieldRoom};
+use super::block_records::{BlockRecord, BlockRow, FieldRoom, RecordPlan};
 use super::csv::{CsvRow, Record, fields_max};
 use super::made_batch::MadeBatch;
 use super::parquet::{BatchColumn, ParquetRow};
@@ -34,10 +34,11 @@ impl<'a, W> RowWorker<'a, W> {
     }
 }
 
-/// Makes something of the rows of a batch of Parquet, each thread of a share of them.
+/// Makes something of the rows of a batch of Parquet: each thread of a share of them, so many at a time.
 pub(super) fn share_rows<T, W, E>(
     columns: &[BatchColumn],
     rows: usize,
+    rows_at_once: usize,
     workers: &mut [(RowWorker<'_, W>, MadeBatch<T>)],
     take: &mut dyn FnMut(T) -> Result<(), E>,
 ) -> Result<(), E>
@@ -46,31 +47,40 @@ where
     W: FnMut(Row<'_>, &mut T) + Send,
     E: From<SourceError>,
 {
-    let share = rows.div_ceil(workers.len());
-    workers.par_iter_mut().enumerate().for_each(|(place, (worker, batch))| {
-        let first = place * share;
-        (first..(first + share).min(rows)).for_each(|row| worker.add(&ParquetRow { columns, row }, batch));
-    });
-    workers.iter_mut().try_for_each(|(_, batch)| take(batch.take()?))
+    let share = rows.div_ceil(workers.len()).min(rows_at_once);
+    for start in (0..rows).step_by(share * workers.len()) {
+        workers.par_iter_mut().enumerate().for_each(|(place, (worker, batch))| {
+            let first = start + place * share;
+            (first..(first + share).min(rows)).for_each(|row| worker.add(&ParquetRow { columns, row }, batch));
+        });
+        workers.iter_mut().try_for_each(|(_, batch)| take(batch.take()?))?;
+    }
+    Ok(())
 }
 
 /// Makes something of the rows of a text.
 pub(super) struct TextRows<'a, F, T> {
     assembler: &'a RowAssembler,
-    delimiter: u8,
+    plan: RecordPlan,
     /// Place in a record of each slot of a row.
     columns: Vec<usize>,
-    is_wanted: Vec<bool>,
     /// What a thread begins with.
     worker: &'a F,
     made: PhantomData<fn() -> T>,
 }
 
 impl<'a, F, T> TextRows<'a, F, T> {
-    pub(super) fn new(assembler: &'a RowAssembler, delimiter: u8, columns: Vec<usize>, worker: &'a F) -> Self {
+    pub(super) fn new(
+        assembler: &'a RowAssembler,
+        delimiter: u8,
+        columns: Vec<usize>,
+        rows_at_once: usize,
+        worker: &'a F,
+    ) -> Self {
         let mut is_wanted = vec![false; fields_max(&columns)];
         columns.iter().for_each(|column| is_wanted[*column] = true);
-        Self { assembler, delimiter, columns, is_wanted, worker, made: PhantomData }
+        let plan = RecordPlan { delimiter, is_wanted, rows_at_once };
+        Self { assembler, plan, columns, worker, made: PhantomData }
     }
 }
 
@@ -97,7 +107,7 @@ where
         let add = |record: &BlockRecord<'_>, batch: &mut _| {
             worker.add(&BlockRow { record, columns: &self.columns }, batch);
         };
-        room.read(block, self.delimiter, &self.is_wanted, batch, add, emit)
+        room.read(&self.plan, block, batch, add, emit)
     }
 
     fn read_record(&self, record: &Record, (_, worker): &mut Self::Scratch, batch: &mut MadeBatch<T>) {

@@ -108,7 +108,7 @@ fn rows_of_text(path: &Path, schema: &Schema, sizes: (usize, usize), threads: us
     let Table::Csv(table) = source.table else { panic!("a text") };
     let (cutter, delimiter, columns) = table.into_records();
     let worker = || |row: Row<'_>, made: &mut Vec<String>| made.push(text_of(&row));
-    let reader = &TextRows::new(&source.assembler, delimiter, columns, &worker);
+    let reader = &TextRows::new(&source.assembler, delimiter, columns, sizes.0.min(7), &worker);
     let mut found = Vec::new();
     let reading = TextThreads { reader, threads };
     reading
@@ -224,7 +224,9 @@ fn columns_and_threads_change_no_code() {
                     Ok(())
                 };
                 table
-                    .for_each_batch(&mut |_| {}, |columns, rows| share_rows(columns, rows, &mut workers, &mut take))
+                    .for_each_batch(&mut |_| {}, |columns, rows| {
+                        share_rows(columns, rows, 1000, &mut workers, &mut take)
+                    })
                     .expect("is read");
                 assert!(made == one_by_one, "{unit} {rows} {group_rows} {threads}");
             }
