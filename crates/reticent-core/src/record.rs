@@ -375,6 +375,12 @@ impl Spellings {
 
     /// The number in a value, possibly infinite; `None` when it is missing or cannot be read as a number.
     fn number(&self, raw: RawValue<'_>) -> Option<f64> {
+        // As most values of a typed table are: what follows says the same.
+        if let RawValue::Number(number) = raw
+            && !self.any_number
+        {
+            return (!number.is_nan()).then_some(number);
+        }
         let raw = raw.trimmed();
         let number = match raw {
             RawValue::Missing => return None,

@@ -10,7 +10,9 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -157,21 +159,36 @@ impl ParquetTable {
         })
     }
 
-    /// Hands the raw values of all rows to `visit`, some rows at a time.
+    /// Hands the raw values of all rows to `visit`, some rows at a time, while the next are decoded.
     pub(super) fn for_each_batch<E: From<SourceError>>(
         self,
         progress: &mut dyn FnMut(u64),
         mut visit: impl FnMut(&[BatchColumn], usize) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut reader = self.batches(0..self.raw_slots())?;
-        let mut rows_read = 0;
-        while let Some((rows, columns)) = reader.next()? {
-            visit(&columns, rows)?;
-            rows_read += rows as u64;
-            progress(self.bytes_of_rows(rows_read));
-        }
-        progress(self.bytes_total);
-        Ok(())
+        thread::scope(|scope| {
+            let (done, batches) = sync_channel(1);
+            let decode = move || {
+                while let Some(batch) = reader.next().transpose() {
+                    // Nobody listens once the rows are not wanted any more, and after an error there are none.
+                    let is_last = batch.is_err();
+                    if done.send(batch).is_err() || is_last {
+                        return;
+                    }
+                }
+            };
+            let spawned = thread::Builder::new().spawn_scoped(scope, decode);
+            spawned.map_err(|source| SourceError::Io { path: self.path.clone(), source })?;
+            let mut rows_read = 0;
+            for batch in batches {
+                let (rows, columns) = batch?;
+                visit(&columns, rows)?;
+                rows_read += rows as u64;
+                progress(self.bytes_of_rows(rows_read));
+            }
+            progress(self.bytes_total);
+            Ok(())
+        })
     }
 
     /// Number of raw values of a row.
