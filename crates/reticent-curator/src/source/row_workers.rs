@@ -47,7 +47,7 @@ where
     W: FnMut(Row<'_>, &mut T) + Send,
     E: From<SourceError>,
 {
-    let share = rows.div_ceil(workers.len()).min(rows_at_once);
+    let share = rows.div_ceil(workers.len()).clamp(1, rows_at_once);
     for start in (0..rows).step_by(share * workers.len()) {
         workers.par_iter_mut().enumerate().for_each(|(place, (worker, batch))| {
             let first = start + place * share;
