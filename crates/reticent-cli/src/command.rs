@@ -80,7 +80,8 @@ fn read_plain(
     mut take: impl FnMut(&RawColumns, Label),
 ) -> Result<(), Failure> {
     let source = TableSource::open(data, schema, need)?;
-    let mut columns = RawColumns::new(Coding::of(schema));
+    let coding = Coding::of(schema);
+    let mut columns = RawColumns::new(&coding);
     let mut take = |row: Row<'_>| {
         columns.set(row.cells, row.given);
         take(&columns, row.label);
@@ -108,8 +109,9 @@ fn for_each_made<T: Default + Send>(
     make: impl Fn(&RawColumns, Label, &mut T) + Sync,
     mut take: impl FnMut(T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let coding = Coding::of(schema);
     let worker = || {
-        let mut columns = RawColumns::new(Coding::of(schema));
+        let mut columns = RawColumns::new(&coding);
         let make = &make;
         move |row: Row<'_>, made: &mut T| {
             columns.set(row.cells, row.given);

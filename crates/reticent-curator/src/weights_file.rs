@@ -110,6 +110,7 @@ pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Weight
             None => Ok(()),
             Some(Fault::Width) => Err(WeightsFileError::Width { row, columns }),
             Some(Fault::Integer) => Err(WeightsFileError::Integer { row }),
+            Some(Fault::OutOfMemory) => Err(WeightsFileError::OutOfMemory),
         }
     })?;
     if ids.is_empty() {
@@ -132,6 +133,7 @@ struct WeightRows {
 enum Fault {
     Width,
     Integer,
+    OutOfMemory,
 }
 
 impl WeightRows {
@@ -143,6 +145,12 @@ impl WeightRows {
             self.fault = Some(Fault::Width);
             return;
         }
+        let id = record.field(0);
+        let has_room = self.ids.try_reserve(id.len()).is_ok() && self.values.try_reserve(width).is_ok();
+        if !has_room {
+            self.fault = Some(Fault::OutOfMemory);
+            return;
+        }
         for field in 1..width {
             match whole_number(record.field(field)) {
                 Some(number) => self.values.push(number),
@@ -152,7 +160,7 @@ impl WeightRows {
                 }
             }
         }
-        self.ids.extend_from_slice(record.field(0));
+        self.ids.extend_from_slice(id);
         self.id_ends.push(self.ids.len());
     }
 }

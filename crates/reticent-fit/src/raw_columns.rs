@@ -24,16 +24,16 @@ impl<T: AsRef<[f64]> + ?Sized> Columns for T {
 
 /// One row after another, as [`Coding::raw_columns`] writes them, without a look at categories that it has not and at what it does not list: of
 /// a million columns it has a few dozen.
-pub struct RawColumns {
-    coding: Coding,
+pub struct RawColumns<'c> {
+    coding: &'c Coding,
     /// Place and value of every column that may not be 0, ascending.
     values: Vec<(usize, f64)>,
 }
 
-impl RawColumns {
+impl<'c> RawColumns<'c> {
     /// No row yet.
     #[must_use]
-    pub fn new(coding: Coding) -> Self {
+    pub fn new(coding: &'c Coding) -> Self {
         Self { coding, values: Vec::new() }
     }
 
@@ -66,7 +66,7 @@ impl RawColumns {
     }
 }
 
-impl Columns for RawColumns {
+impl Columns for RawColumns<'_> {
     fn nonzero(&self) -> impl Iterator<Item = (usize, f64)> {
         self.values.iter().copied()
     }

@@ -303,7 +303,7 @@ mod tests {
     /// All rows in the user's units, and the same as they are kept.
     fn both_forms(schema: &Schema) -> (Vec<Vec<f64>>, UnitRows) {
         let coding = Coding::of(schema);
-        let mut columns = RawColumns::new(coding.clone());
+        let mut columns = RawColumns::new(&coding);
         let mut kept = UnitRows::new(schema);
         let all = (0..20).map(|row| {
             let cells = cells(schema, row);

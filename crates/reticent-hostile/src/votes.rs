@@ -64,7 +64,8 @@ impl Question {
         let TargetKind::Classes(declared) = schema.target().kind.clone() else { panic!("a target of classes") };
         let rows = file(AUXILIARY);
         let source = TableSource::open(rows.path(), &schema, Need::Features).expect("a table");
-        let mut columns = RawColumns::new(Coding::of(&schema));
+        let coding = Coding::of(&schema);
+        let mut columns = RawColumns::new(&coding);
         let mut rows = UnitRows::new(&schema);
         let mut take = |row: Row<'_>| {
             columns.set(row.cells, row.given);

@@ -49,7 +49,7 @@ pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, 
         scored.extend(made);
         Ok(())
     })?;
-    let evaluation = public::evaluate_scored(model.task, &scored);
+    let evaluation = public::evaluate_scored(model.task, scored);
     if evaluation.n == Some(0) {
         return Err(Failure::Data(format!(
             "{}: no model can be measured on these rows: no row has a usable target; compare the spellings of its values \

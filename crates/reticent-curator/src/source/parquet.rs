@@ -153,13 +153,20 @@ impl ParquetTable {
         progress: &mut dyn FnMut(u64),
         mut visit: impl FnMut(&ParquetRow<'_>),
     ) -> Result<(), SourceError> {
-        self.for_each_batch(progress, |columns, rows| {
-            (0..rows).for_each(|row| visit(&ParquetRow { columns, row }));
-            Ok(())
-        })
+        let mut reader = self.batches(0..self.raw_slots())?;
+        let mut rows_read = 0;
+        while let Some((rows, columns)) = reader.next()? {
+            for row in 0..rows {
+                visit(&ParquetRow { columns: &columns, row });
+            }
+            rows_read += rows as u64;
+            progress(self.bytes_of_rows(rows_read));
+        }
+        progress(self.bytes_total);
+        Ok(())
     }
 
-    /// Hands the raw values of all rows to `visit`, some rows at a time, while the next are decoded.
+    /// Hands the raw values of all rows to `visit`, some rows at a time, while the next are decoded: twice the memory.
     pub(super) fn for_each_batch<E: From<SourceError>>(
         self,
         progress: &mut dyn FnMut(u64),
@@ -167,7 +174,7 @@ impl ParquetTable {
     ) -> Result<(), E> {
         let mut reader = self.batches(0..self.raw_slots())?;
         thread::scope(|scope| {
-            let (done, batches) = sync_channel(1);
+            let (done, batches) = sync_channel(0);
             let decode = move || {
                 while let Some(batch) = reader.next().transpose() {
                     // Nobody listens once the rows are not wanted any more, and after an error there are none.

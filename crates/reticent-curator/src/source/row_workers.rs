@@ -34,7 +34,11 @@ impl<'a, W> RowWorker<'a, W> {
     }
 }
 
-/// Makes something of the rows of a batch of Parquet: each thread of a share of them, so many at a time.
+/// Rows of Parquet that one thread makes something of: the same however many there are, because files of predictions are written in such
+/// pieces.
+const ROWS_OF_SHARE: usize = 1024;
+
+/// Makes something of the rows of a batch of Parquet: each thread of a share of them.
 pub(super) fn share_rows<T, W, E>(
     columns: &[BatchColumn],
     rows: usize,
@@ -47,7 +51,7 @@ where
     W: FnMut(Row<'_>, &mut T) + Send,
     E: From<SourceError>,
 {
-    let share = rows.div_ceil(workers.len()).clamp(1, rows_at_once);
+    let share = rows_at_once.min(ROWS_OF_SHARE);
     for start in (0..rows).step_by(share * workers.len()) {
         workers.par_iter_mut().enumerate().for_each(|(place, (worker, batch))| {
             let first = start + place * share;

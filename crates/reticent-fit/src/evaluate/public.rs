@@ -15,7 +15,7 @@ const CALIBRATION_BUCKETS: usize = 10;
 #[must_use]
 pub fn evaluate<'a>(model: &Model, rows: impl Iterator<Item = (&'a [f64], f64)>) -> Evaluation {
     let scored: Vec<ScoredRow> = rows.map(|(columns, label)| ScoredRow::of(model, columns, label)).collect();
-    evaluate_scored(model.task, &scored)
+    evaluate_scored(model.task, scored)
 }
 
 /// What a model says of a row, and its label: of the row itself nothing is kept.
@@ -66,19 +66,19 @@ impl ScoredRow {
 
 /// The figures of rows that a model for such a task scored: see [`evaluate`].
 #[must_use]
-pub fn evaluate_scored(task: Task, rows: &[ScoredRow]) -> Evaluation {
+pub fn evaluate_scored(task: Task, rows: Vec<ScoredRow>) -> Evaluation {
     match task {
         Task::BinaryClassification => {
-            let binary = |row: &ScoredRow| match *row {
+            let binary = |row| match row {
                 ScoredRow::Binary { score, is_last } => Some((score, is_last)),
                 ScoredRow::Class { .. } | ScoredRow::Number { .. } => None,
             };
-            evaluate_binary(&rows.iter().filter_map(binary).collect::<Vec<_>>())
+            evaluate_binary(&rows.into_iter().filter_map(binary).collect::<Vec<_>>())
         }
         Task::MulticlassClassification => {
             let (mut count, mut right, mut losses) = (0u64, 0u64, 0.0);
             for row in rows {
-                if let ScoredRow::Class { is_right, log_loss } = *row {
+                if let ScoredRow::Class { is_right, log_loss } = row {
                     count += 1;
                     right += u64::from(is_right);
                     losses += log_loss;
@@ -92,11 +92,11 @@ pub fn evaluate_scored(task: Task, rows: &[ScoredRow]) -> Evaluation {
             }
         }
         Task::Regression => {
-            let number = |row: &ScoredRow| match *row {
+            let number = |row| match row {
                 ScoredRow::Number { predicted, label } => Some((predicted, label)),
                 ScoredRow::Binary { .. } | ScoredRow::Class { .. } => None,
             };
-            evaluate_numbers(&rows.iter().filter_map(number).collect::<Vec<_>>())
+            evaluate_numbers(&rows.into_iter().filter_map(number).collect::<Vec<_>>())
         }
     }
 }

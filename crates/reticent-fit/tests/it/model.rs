@@ -107,7 +107,8 @@ proptest! {
         let schema = Schema::from_text(&text).expect("legal");
         let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
         let model = Model::from_weights(&schema, &Fitted { encoding, weights, covariance: None }, None);
-        let mut columns = RawColumns::new(Coding::of(&schema));
+        let coding = Coding::of(&schema);
+        let mut columns = RawColumns::new(&coding);
         for (numbers, is_told) in rows {
             let cells: Vec<Cell> = numbers.iter().map(|number| Cell::Number(*number)).collect();
             // In any order, as a line may be, and with what has a place in every row.
@@ -136,7 +137,8 @@ proptest! {
         let mut model = Model::from_weights(&schema, &Fitted { encoding, weights, covariance: None }, None);
         let last = model.outputs[0].coefficients.last_mut().expect("d");
         last.range = Some([1.0, 2.0]);
-        let mut columns = RawColumns::new(Coding::of(&schema));
+        let coding = Coding::of(&schema);
+        let mut columns = RawColumns::new(&coding);
         for (a, b, c, d) in rows {
             let cells = [Cell::Category(a), Cell::Number(b), Cell::Category(c), Cell::Number(d)];
             columns.set(&cells, None);

@@ -24,7 +24,8 @@ const COLUMNS_MAX: usize = 16;
 /// A schema of two numbers, a category and two classes, and public rows that have a spread in every column.
 pub(super) fn small_question() -> (Schema, Auxiliary) {
     let schema = small_schema("adjacency = \"party\"", TWO_CLASSES);
-    let mut columns = RawColumns::new(Coding::of(&schema));
+    let coding = Coding::of(&schema);
+    let mut columns = RawColumns::new(&coding);
     let mut rows = UnitRows::new(&schema);
     for row in 0..ROWS {
         let (a, b) = (f64::from(row % 8) / 7.0, f64::from(row / 8) / 7.0);
