@@ -5,17 +5,11 @@ import sys
 import numpy as np
 import polars as pl
 from sklearn.linear_model import LogisticRegression
+from table import read
 
 path, model, out = sys.argv[1:4]
 outputs = json.load(open(model))["outputs"]
-if path.endswith(".csv"):
-    with open(path) as lines:
-        names = lines.readline().strip().split(",")
-    frame = pl.read_csv(path, schema={name: pl.Int8 if name == "y" else pl.Float64 for name in names})
-else:
-    frame = pl.read_parquet(path)
-table = frame.drop("y").to_numpy()
-del frame
+_, table = read(path)
 fitted = LogisticRegression()
 fitted.classes_ = np.array(["0", "1"])
 fitted.intercept_ = np.array([outputs[0]["intercept"]])

@@ -34,6 +34,8 @@ const NUMBER_PARTS: [(f64, f64); 3] = [(15.0, 46.0), (15.0, 26.0), (10.0, 10.0)]
 /// The signal at which half of the parts for a weak one are given: where labels lie in their bounds is then worth more than what little can be
 /// learnt of slopes.
 const WEAK_SIGNAL: f64 = 300.0;
+/// Bytes of a question's parts that are hashed together.
+const SHORT_PARTS: usize = 4096;
 
 /// What is asked of labels that are numbers before the product: in what part of their bounds they lie, by so many bins over these and then by
 /// so many in the part that the first say; and the sum of their squares in the part that is found, which is where the product reads them.
@@ -109,10 +111,17 @@ pub fn canonical_name(
     else {
         panic!("labels are asked for by matrix products")
     };
-    let mut hash = Sha256::new();
+    // Millions of parts are a few bytes long: they are hashed many at a time.
+    let (mut hash, mut short) = (Sha256::new(), Vec::with_capacity(SHORT_PARTS));
     let mut part = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
+        short.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        if short.len() + bytes.len() > SHORT_PARTS {
+            hash.update(&short);
+            short.clear();
+            hash.update(bytes);
+        } else {
+            short.extend_from_slice(bytes);
+        }
     };
     for text in ["reticent label query 3", label_set, schema, &relation.to_string()] {
         part(text.as_bytes());
@@ -133,17 +142,11 @@ pub fn canonical_name(
         part(&u64::from(planned.shape.coordinates()).to_le_bytes());
         part(&planned.noise_scale.get().to_le_bytes());
     }
-    let mut bytes = Vec::new();
     for (id, row) in list.ids().iter().zip(list.matrix().values().chunks_exact(list.matrix().columns())) {
-        bytes.clear();
-        bytes.extend_from_slice(&(id.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(id);
-        for value in row {
-            bytes.extend_from_slice(&4u64.to_le_bytes());
-            bytes.extend_from_slice(&value.to_le_bytes());
-        }
-        hash.update(&bytes);
+        part(id);
+        row.iter().for_each(|value| part(&value.to_le_bytes()));
     }
+    hash.update(&short);
     hex(&hash.finalize())
 }
 

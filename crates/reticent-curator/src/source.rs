@@ -193,8 +193,8 @@ impl TableSource {
         }
     }
 
-    /// Makes something of every row, on all threads (of libsvm on this one), and hands what was made of some rows after another to `take`, in the file's order
-    /// and on this thread. Each thread begins with a `worker` of its own, which adds a row to what it makes of those before it: about
+    /// Makes something of every row, on all threads (of libsvm on this one), and hands what was made of some rows after another to
+    /// `take`, in the file's order and on this thread. Each thread begins with a `worker` of its own, which adds a row to what it makes of those before it: about
     /// `numbers_of_row` numbers, by which it is decided how many rows are waited for. The memory that this takes does not grow with
     /// the table. Now and then `progress` is told the bytes read so far.
     ///

@@ -64,36 +64,29 @@ pub(super) fn labels(bench: &mut Bench<'_>) -> Result<(), String> {
         let (labels, ledger, weights, questions) =
             (at("labels.csv"), at("labels.ledger"), at("weights.csv"), at("questions.csv"));
         let (release, answers, model) = (at("release.json"), at("answers.json"), at("model.json"));
-        let commands: [(&str, &[&str]); 7] = [
-            ("ledger init", &[&ledger, "--epsilon", "4", "--delta", "1e-6", "--promise", "row:label"]),
-            ("walr prepare", &["--data", &features, "--schema", &schema, "--id", "event", "--out", &weights]),
+        let data = ["--data", &features, "--id", "event"];
+        let asked = ["--labels", &labels, "--schema", &labels_schema, "--id", "event", "--ledger", &ledger];
+        let terms = ["--epsilon", "1", "--delta", "1e-6"];
+        let commands: [(&str, Vec<&str>); 7] = [
+            ("ledger init", vec![&ledger, "--epsilon", "4", "--delta", "1e-6", "--promise", "row:label"]),
+            ("walr prepare", [&data[..], &["--schema", &schema, "--out", &weights]].concat()),
+            ("walr measure", [&["--weights", &weights, "--out", &release], &asked[..], &terms].concat()),
             (
-                "walr measure",
-                &["--weights", &weights, "--labels", &labels, "--schema", &labels_schema, "--out", &release],
+                "walr fit",
+                [&data[..], &["--schema", &schema, "--weights", &weights, "--release", &release, "--out", &model]]
+                    .concat(),
             ),
-            ("walr fit", &["--data", &features, "--schema", &schema, "--weights", &weights, "--release", &release]),
-            ("walr prepare-evaluation", &["--model", &model, "--data", &features, "--out", &questions]),
-            (
-                "walr measure",
-                &["--weights", &questions, "--labels", &labels, "--schema", &labels_schema, "--out", &answers],
-            ),
+            ("walr prepare-evaluation", [&data[..], &["--model", &model, "--out", &questions]].concat()),
+            ("walr measure", [&["--weights", &questions, "--out", &answers], &asked[..], &terms].concat()),
             (
                 "walr evaluate",
-                &["--model", &model, "--data", &features, "--weights", &questions, "--release", &answers],
+                [&data[..], &["--model", &model, "--weights", &questions, "--release", &answers]].concat(),
             ),
         ];
         let mut measures = Vec::new();
         for (what, arguments) in commands {
-            let mut command: Vec<&str> = [program.as_str()].into_iter().chain(what.split(' ')).collect();
-            command.extend(arguments);
-            match what {
-                "walr measure" => {
-                    command.extend(["--id", "event", "--epsilon", "1", "--delta", "1e-6", "--ledger", &ledger]);
-                }
-                "walr fit" => command.extend(["--id", "event", "--out", &model]),
-                "walr prepare-evaluation" | "walr evaluate" => command.extend(["--id", "event"]),
-                _ => {}
-            }
+            let words = [program.as_str()].into_iter().chain(what.split(' '));
+            let command: Vec<&str> = words.chain(arguments).collect();
             let found = without_warming(bench, what, &command, threads)?;
             if what.starts_with("walr") {
                 measures.push(Measure::of_baseline(PART, (rows, COLUMNS_OF_LABELS), threads, found));

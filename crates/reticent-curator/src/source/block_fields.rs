@@ -13,13 +13,19 @@ pub(super) trait FieldVisitor<E> {
     fn record(&mut self, count: usize) -> Result<(), E>;
 }
 
-/// Makes room for the places of separators in a block.
-pub(super) fn make_room_for_places(block: &RecordBlock, places: &mut Vec<u32>) -> Result<(), OutOfMemory> {
-    make_room(places, places_max(block.text_in_groups().len()))
+/// Makes room for the places of separators in a block, and for what is in quotes: no value is longer than the text it is in.
+pub(super) fn make_room_for_fields(
+    block: &RecordBlock,
+    places: &mut Vec<u32>,
+    unquoted: &mut Vec<u8>,
+) -> Result<(), OutOfMemory> {
+    let length = block.text_in_groups().len();
+    make_room(places, places_max(length))?;
+    make_room(unquoted, length)
 }
 
 /// Tells of the first `fields_max` fields of every record; surplus fields are ignored. `places` is room that was made by
-/// [`make_room_for_places`].
+/// [`make_room_for_fields`].
 #[inline(always)]
 pub(super) fn visit_fields<E>(
     block: &RecordBlock,

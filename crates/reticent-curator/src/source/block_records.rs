@@ -3,11 +3,10 @@
 use reticent_core::record::{Cell, FeatureReader, RawValue};
 
 use super::RawRow;
-use super::block_fields::{FieldVisitor, make_room_for_places, visit_fields};
+use super::block_fields::{FieldVisitor, make_room_for_fields, visit_fields};
 use super::made_batch::MadeBatch;
 use super::record_blocks::RecordBlock;
 use super::text_coder::{plain_number, unquote};
-use crate::out_of_memory::make_room;
 
 /// How the records of a text are read.
 pub(super) struct RecordPlan {
@@ -47,9 +46,7 @@ impl FieldRoom {
         emit: impl FnMut(&mut MadeBatch<T>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { places, fields, unquoted } = self;
-        // No value is longer than the text it is in.
-        let length = block.text_in_groups().len();
-        if make_room_for_places(block, places).and(make_room(unquoted, length)).is_err() {
+        if make_room_for_fields(block, places, unquoted).is_err() {
             batch.lose();
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use reticent_core::record::{Cell, FeatureReader, RawValue};
 
-use super::block_fields::{FieldVisitor, make_room_for_places, visit_fields};
+use super::block_fields::{FieldVisitor, make_room_for_fields, visit_fields};
 use super::coded_batch::CodedBatch;
 use super::csv::{CsvRow, Record, fields_max};
 use super::record_blocks::RecordBlock;
@@ -10,7 +10,6 @@ use super::row_coder::{LinearSlots, RowCoder};
 use super::row_readers::label_with_key;
 use super::text_threads::RecordReader;
 use crate::kernel::{Decimal, DecimalFields, code_decimals};
-use crate::out_of_memory::make_room;
 
 /// How records become rows of codes; the same for all threads.
 pub(super) struct TextCoder {
@@ -71,9 +70,7 @@ impl RecordReader for TextCoder {
         emit: impl FnMut(&mut CodedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let Scratch { places, decimals, kept, unquoted } = scratch;
-        // No value is longer than the text it is in.
-        let length = block.text_in_groups().len();
-        if make_room_for_places(block, places).and(make_room(unquoted, length)).is_err() {
+        if make_room_for_fields(block, places, unquoted).is_err() {
             batch.lose();
             return Ok(());
         }
