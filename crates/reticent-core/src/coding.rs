@@ -236,28 +236,57 @@ impl Coding {
     ///
     /// # Panics
     /// When the lengths do not fit.
-    pub fn expand(&self, codes: &[u16], columns: &mut [f64]) {
-        columns.fill(0.0);
-        columns[0] = 1.0;
+    pub fn expand<N: UnitNumber>(&self, codes: &[u16], columns: &mut [N]) {
+        columns.fill(N::of_code(0));
+        columns[0] = N::of_code(CODE_MAX);
         let mut next_column = 1;
         for (code, slot) in codes.iter().zip(&self.slots) {
             match slot {
                 SlotMap::Linear { .. } | SlotMap::SymLog { .. } => {
-                    columns[next_column] = f64::from(*code) / f64::from(CODE_MAX);
+                    columns[next_column] = N::of_code(*code);
                     next_column += 1;
                 }
                 SlotMap::Category { first_column, categories, .. } => {
-                    columns[first_column + usize::from(*code)] = 1.0;
+                    columns[first_column + usize::from(*code)] = N::of_code(CODE_MAX);
                     next_column += categories;
                 }
             }
         }
         if let Some(listed) = &self.listed {
-            for (column, code) in listed.numbers(&codes[self.slots.len()..]) {
-                // Added, as the places that a row does not use are those of the first column with a number of 0.
-                columns[column] += f64::from(code) / f64::from(CODE_MAX);
+            // The places that a row does not use are those of the first column with a number of 0.
+            for (column, code) in listed.numbers(&codes[self.slots.len()..]).filter(|(_, code)| *code > 0) {
+                columns[column] = N::of_code(code);
             }
         }
+    }
+}
+
+/// A number in `[0, 1]`: itself, or the code that stands for it.
+pub trait UnitNumber: Copy {
+    /// What a code stands for.
+    fn of_code(code: u16) -> Self;
+
+    /// The nearest code.
+    fn code(self) -> u16;
+}
+
+impl UnitNumber for f64 {
+    fn of_code(code: u16) -> Self {
+        Self::from(code) / Self::from(CODE_MAX)
+    }
+
+    fn code(self) -> u16 {
+        (self * Self::from(CODE_MAX)).round() as u16
+    }
+}
+
+impl UnitNumber for u16 {
+    fn of_code(code: u16) -> Self {
+        code
+    }
+
+    fn code(self) -> u16 {
+        self
     }
 }
 

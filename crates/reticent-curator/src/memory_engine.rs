@@ -190,9 +190,9 @@ impl Engine for MemoryEngine {
         let coding = self.table.coding();
         let columns = coding.columns().len();
         let rows = self.table.rows();
-        let mut values = zeros::<f64>(rows.saturating_mul(columns)).map_err(|error| EngineError(Box::new(error)))?;
-        let of_rows = values.par_chunks_exact_mut(columns).enumerate();
-        of_rows.for_each(|(row, values)| coding.expand(self.table.codes_of_row(row), values));
-        Ok(Some(PublicFeatures { columns, values }))
+        let mut codes = zeros::<u16>(rows.saturating_mul(columns)).map_err(|error| EngineError(Box::new(error)))?;
+        let of_rows = codes.par_chunks_exact_mut(columns).enumerate();
+        of_rows.for_each(|(row, codes)| coding.expand(self.table.codes_of_row(row), codes));
+        Ok(Some(PublicFeatures::of_expanded(coding, codes)))
     }
 }

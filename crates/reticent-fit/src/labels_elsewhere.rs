@@ -130,7 +130,7 @@ pub fn fit(
         square,
     };
     let (weights, covariance) = walr::estimate(&features, &released, model, &settings, start.as_deref())?;
-    let covariance = covariance.map(|values| Covariance::beside_rows(values, &features.values, features.columns));
+    let covariance = covariance.map(|values| Covariance::beside_rows(values, &features));
     let fitted = Fitted { encoding: Arc::new(encoding), weights, covariance };
     Ok(Model::from_weights(schema, &fitted, Some(certificate(schema, release, init)?)))
 }

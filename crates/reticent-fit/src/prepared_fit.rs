@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use reticent_core::coding::CODE_MAX;
 use reticent_core::encoding::Encoding;
 use reticent_core::ledger::{PlannedRelease, Request};
 use reticent_core::minimum::MinimumQuery;
@@ -77,16 +78,15 @@ pub struct Covariance {
 }
 
 impl Covariance {
-    /// Of weights for these public rows of so many columns.
+    /// Of weights for these public rows.
     #[must_use]
-    pub fn beside_rows(values: Vec<f64>, rows: &[f64], columns: usize) -> Self {
-        let mut column_means = vec![0.0; columns];
-        for row in rows.chunks_exact(columns) {
-            column_means.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+    pub fn beside_rows(values: Vec<f64>, features: &PublicFeatures) -> Self {
+        let mut sums = vec![0u64; features.columns];
+        for row in features.codes.chunks_exact(features.columns) {
+            sums.iter_mut().zip(row).for_each(|(sum, code)| *sum += u64::from(*code));
         }
-        let count = (rows.len() / columns).max(1) as f64;
-        column_means.iter_mut().for_each(|sum| *sum /= count);
-        Self { values, column_means }
+        let whole = features.rows().max(1) as f64 * f64::from(CODE_MAX);
+        Self { values, column_means: sums.into_iter().map(|sum| sum as f64 / whole).collect() }
     }
 }
 

@@ -7,7 +7,7 @@
 //! An effect on a number may well be linear in a tail of the feature. There what all rows keep within is the range, and nearly all only where the others
 //! are far beyond: what a model says of values that no row had is never more than of those that rows had.
 
-use reticent_core::coding::{CODE_MAX, Coding, SlotMap};
+use reticent_core::coding::{CODE_MAX, Coding, SlotMap, UnitNumber};
 use reticent_core::encoding::CodeRange;
 use reticent_core::public_features::PublicFeatures;
 
@@ -37,14 +37,14 @@ fn read_features(
     coding: &Coding,
     range: impl Fn(&[u16], MissingNumbers) -> CodeRange,
 ) -> (PublicFeatures, Vec<CodeRange>) {
-    let ranges = read_numbers(&mut features.values, features.columns, |column| column, coding, range);
+    let ranges = read_numbers(&mut features.codes, features.columns, |column| column, coding, range);
     (features, ranges)
 }
 
-/// Reads the numbers of rows of `width` values, in shares of their bounds, within the range that is found for each slot of the coding, and says
+/// Reads the numbers of rows of `width` values, which are shares of their bounds, within the range that is found for each slot of the coding, and says
 /// which; `place_of` an encoded column is its place in a row.
-pub(crate) fn read_numbers(
-    values: &mut [f64],
+pub(crate) fn read_numbers<N: UnitNumber>(
+    values: &mut [N],
     width: usize,
     place_of: impl Fn(usize) -> usize,
     coding: &Coding,
@@ -76,7 +76,7 @@ pub(crate) fn read_numbers(
             for (number, codes) in numbers.iter().zip(&codes) {
                 let (code, range) = (codes[row], ranges[number.slot_place]);
                 if range.of(code) != code {
-                    values[number.place] = f64::from(range.of(code)) / f64::from(CODE_MAX);
+                    values[number.place] = N::of_code(range.of(code));
                 }
             }
         }
@@ -96,12 +96,12 @@ struct Number {
 const NUMBERS_TOGETHER: usize = 16;
 
 /// The codes of some numbers, each in a list of its own.
-fn codes_of(numbers: &[Number], values: &[f64], width: usize) -> Vec<Vec<u16>> {
+fn codes_of<N: UnitNumber>(numbers: &[Number], values: &[N], width: usize) -> Vec<Vec<u16>> {
     // A copy of an empty list has no room.
     let mut codes: Vec<Vec<u16>> = numbers.iter().map(|_| Vec::with_capacity(values.len() / width)).collect();
     for row in values.chunks_exact(width) {
         for (number, codes) in numbers.iter().zip(&mut codes) {
-            codes.push((row[number.place] * f64::from(CODE_MAX)).round() as u16);
+            codes.push(row[number.place].code());
         }
     }
     codes
@@ -295,14 +295,14 @@ mod tests {
                     [features]\ng = { categories = [\"a\", \"b\"] }\nx = { bounds = [0, 1] }\n";
         let coding = Coding::of(&Schema::from_text(text).expect("legal"));
         let columns = coding.columns().len();
-        let row = |number: f64| [1.0, 1.0].into_iter().chain(vec![0.0; columns - 3]).chain([number]);
-        let mut values: Vec<f64> = (0..200).flat_map(|place| row(f64::from(place % 100) / 1000.0)).collect();
-        values.extend(row(1.0));
-        let (read, ranges) = within_ranges(PublicFeatures { columns, values: values.clone() }, &coding);
+        let row = |number: u16| [CODE_MAX, CODE_MAX].into_iter().chain(vec![0; columns - 3]).chain([number]);
+        let mut codes: Vec<u16> = (0..200).flat_map(|place| row(place % 100 * (CODE_MAX / 1000))).collect();
+        codes.extend(row(CODE_MAX));
+        let (read, ranges) = within_ranges(PublicFeatures { columns, codes: codes.clone() }, &coding);
         assert_eq!(ranges[0], CodeRange::BOUNDS);
         let high = f64::from(ranges[1].high()) / f64::from(CODE_MAX);
         assert!(high > 0.108 && high < 0.110, "{high}");
-        assert!((read.values[200 * columns + columns - 1] - high).abs() < 1e-12);
-        assert_eq!(read.values[..200 * columns], values[..200 * columns]);
+        assert_eq!(read.codes[200 * columns + columns - 1], ranges[1].high());
+        assert_eq!(read.codes[..200 * columns], codes[..200 * columns]);
     }
 }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use reticent_core::coding::Coding;
 use reticent_core::label_query::{LabelRelease, WeightList, canonical_name};
+use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::Map;
 use reticent_core::schema::Schema;
-use reticent_curator::identified_rows::{Columns, IdentifiedRows};
+use reticent_curator::identified_rows::IdentifiedRows;
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::weights_file::read_weights;
 use reticent_fit::labels_elsewhere;
@@ -44,8 +46,9 @@ const WEIGHTS: &[u8] = b"id,q1,q2,q3,q4,q5\n1,100,3,4,5,0\n2,-7,1,0,0,0\n3,0,0,2
 
 fn fit(release: &LabelRelease, list: &WeightList, schema: &Schema, table: &Path) {
     let source = TableSource::open_with_ids(table, schema, Need::Features, "id").expect("a table");
-    let rows = IdentifiedRows::read(source, schema, Columns::UnitScaled, &mut |_| {}).expect("a whole table");
-    let features = rows.in_order_of(list).expect("the list's ids are in the table");
+    let rows = IdentifiedRows::features(source, schema, &mut |_| {}).expect("a whole table");
+    let codes = rows.in_order_of(list).expect("the list's ids are in the table");
+    let features = PublicFeatures::of_expanded(&Coding::of(schema), codes);
     let Ok(model) = labels_elsewhere::fit(schema, features, list, release, None, &Options::default()) else { return };
     used_model::is_used(&model);
 }

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use reticent_core::adjacency::PrivacyUnit;
-use reticent_core::coding::Coding;
+use reticent_core::coding::{CODE_MAX, Coding};
 use reticent_core::contribution::{CodedLabel, UNUSABLE_LABEL};
 use reticent_core::encoding::LATTICE_NORM_MAX;
+use reticent_core::public_features::PublicFeatures;
 use reticent_core::record::Label;
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_curator::draft::{DraftOptions, draft_schema};
-use reticent_curator::identified_rows::{Columns, IdentifiedRows};
+use reticent_curator::identified_rows::IdentifiedRows;
 use reticent_curator::source::{Need, Row, SourceError, TableSource};
 use reticent_fit::raw_columns::{Columns as _, RawColumns};
 use tempfile::NamedTempFile;
@@ -111,10 +112,11 @@ pub(crate) fn read_in_every_way(path: &Path, schema: &Schema, id_column: &str) {
         assert!(read.is_err() || one_by_one == on_threads, "rows made on threads are others");
     }
     if let Ok(source) = TableSource::open_with_ids(path, schema, Need::Features, id_column)
-        && let Ok(rows) = IdentifiedRows::read(source, schema, Columns::UnitScaled, &mut |_| {})
+        && let Ok(rows) = IdentifiedRows::features(source, schema, &mut |_| {})
     {
-        assert_eq!(rows.ids.len(), rows.features.rows(), "one id a row");
-        assert!(rows.features.values.iter().all(|value| (-1.0..=1.0).contains(value)), "columns are within their unit");
+        let features = PublicFeatures::of_expanded(&Coding::of(schema), rows.numbers);
+        assert_eq!(rows.ids.len(), features.rows(), "one id a row");
+        assert!(features.codes.iter().all(|code| *code <= CODE_MAX), "columns are within their unit");
     }
 }
 

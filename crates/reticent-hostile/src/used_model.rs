@@ -2,7 +2,6 @@
 
 use reticent_core::coding::Coding;
 use reticent_core::encoding::{Encoding, NormRule};
-use reticent_core::public_features::PublicFeatures;
 use reticent_core::record::RawValue;
 use reticent_core::units::{Delta, Epsilon};
 use reticent_fit::evaluate::labels::LabelQuestions;
@@ -19,8 +18,8 @@ pub(crate) fn is_used(model: &Model) {
     assert!(again == *model && again.fingerprint() == model.fingerprint(), "another model: {text}");
 
     let rows = raw_rows(model);
-    let columns = rows.columns;
-    for row in rows.values.chunks_exact(columns) {
+    let columns = rows[0].len();
+    for row in &rows {
         match model.task {
             Task::Regression => {
                 let number = model.number(row);
@@ -33,9 +32,11 @@ pub(crate) fn is_used(model: &Model) {
             }
         }
     }
-    let labelled = rows.values.chunks_exact(columns).enumerate().map(|(row, columns)| (columns, (row % 2) as f64));
+    let labelled = rows.iter().enumerate().map(|(row, columns)| (columns.as_slice(), (row % 2) as f64));
     serde_json::to_string(&public::evaluate(model, labelled)).expect("figures are numbers or null");
-    if let Ok(questions) = LabelQuestions::of(model, &rows) {
+    let scores: Vec<f64> =
+        rows.iter().flat_map(|row| (0..model.outputs.len()).map(|output| model.score(output, row))).collect();
+    if let Ok(questions) = LabelQuestions::of(model, &scores) {
         let released =
             vec![1.0; questions.matrix().columns() * if model.classes.len() > 2 { model.classes.len() } else { 1 }];
         serde_json::to_string(&questions.evaluate(&released, 1.0)).expect("figures are numbers or null");
@@ -60,15 +61,15 @@ pub(crate) fn is_used(model: &Model) {
 }
 
 /// Rows as a table's reader makes them, each of one value in all columns.
-fn raw_rows(model: &Model) -> PublicFeatures {
+fn raw_rows(model: &Model) -> Vec<Vec<f64>> {
     let coding = Coding::of(&model.schema);
-    let columns = coding.columns().len();
     let values = [RawValue::Missing, RawValue::Number(f64::MAX), RawValue::Number(-f64::MAX), RawValue::Number(0.5)];
     let readers = model.schema.feature_readers();
-    let mut rows = PublicFeatures { columns, values: vec![0.0; columns * values.len()] };
-    for (row, value) in rows.values.chunks_exact_mut(columns).zip(values) {
+    let raw = |value| {
         let cells: Vec<_> = readers.iter().map(|reader| reader.cell(value)).collect();
-        coding.raw_columns(&cells, row);
-    }
-    rows
+        let mut row = vec![0.0; coding.columns().len()];
+        coding.raw_columns(&cells, &mut row);
+        row
+    };
+    values.into_iter().map(raw).collect()
 }

@@ -9,7 +9,7 @@
 //!   votes on public rows          soft_label_regression
 //!   no noise: yardsticks          entry_lists ─▶ feature_table ─▶ least_squares, logistic_newton, softmax_regression
 //!   repeated fits, in an audit    discriminant
-//!   beneath all of them           lbfgs, fixed_sequence, normal_mean, row_blocks ─▶ product ─▶ vector_registers
+//!   beneath all of them           lbfgs, fixed_sequence, normal_mean, public_rows ─▶ row_blocks ─▶ product ─▶ vector_registers
 //! ```
 
 pub mod noisy_spectrum;
@@ -24,6 +24,7 @@ pub mod label_search;
 pub mod flag;
 
 pub mod whitening;
+pub mod public_rows;
 pub mod public_design;
 pub mod noise_aware_map;
 pub mod released_gradient;

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::product::product;
+use crate::public_rows::PublicRows;
 use crate::symmetric_factors::{cholesky, eigen};
 
 /// Largest norm of an integer row: `d_i = q_i / 2^20`.
@@ -96,12 +97,13 @@ pub struct RowMap {
 ///
 /// # Errors
 /// [`DesignError`] when the features are empty, not finite or too badly scaled.
-pub fn fit(
-    features: MatRef<'_, f64>,
+pub fn fit<'a>(
+    features: impl Into<PublicRows<'a>>,
     curvature: Curvature,
     noise: f64,
     prior: MatRef<'_, f64>,
 ) -> Result<RowMap, DesignError> {
+    let features = features.into();
     let sample = sample(features)?;
     let scale = features.nrows() as f64 / sample.nrows() as f64;
     let gram = sample.transpose() * &sample * faer::Scale(scale);
@@ -256,28 +258,38 @@ impl RowMap {
     /// The same as integers in steps of `1 / INTEGER_NORM`, row after row; the norm of every integer row is at most
     /// [`INTEGER_NORM`].
     #[must_use]
-    pub fn integer_rows(&self, features: MatRef<'_, f64>) -> Vec<i32> {
-        let mut integers = vec![0; features.nrows() * self.outputs()];
-        integers.par_chunks_mut(BLOCK * self.outputs()).enumerate().for_each(|(block, integers)| {
-            let rows = integers.len() / self.outputs();
-            integers.copy_from_slice(&integer_rows(self.apply(features.subrows(block * BLOCK, rows)).as_ref()));
-        });
-        integers
+    pub fn integer_rows<'a>(&self, features: impl Into<PublicRows<'a>>) -> Vec<i32> {
+        integers_of_blocks(features.into(), self.outputs(), |block| integers_within(self.apply(block).as_ref(), 1.0))
     }
 }
 
-/// Vectors as integers: times [`INTEGER_NORM`], truncated toward zero, row after row.
+/// `factor` times the rows as integers, in steps of `1 / INTEGER_NORM` and no longer than that, row after row.
+#[must_use]
+pub fn integer_multiples<'a>(rows: impl Into<PublicRows<'a>>, factor: f64) -> Vec<i32> {
+    let rows = rows.into();
+    integers_of_blocks(rows, rows.ncols(), |block| integers_within(block, factor))
+}
+
+/// What `of_block` makes of each block of rows, `outputs` integers a row.
+fn integers_of_blocks(
+    rows: PublicRows<'_>,
+    outputs: usize,
+    of_block: impl Fn(MatRef<'_, f64>) -> Vec<i32> + Sync,
+) -> Vec<i32> {
+    let mut integers = vec![0; rows.nrows() * outputs];
+    let blocks = integers.par_chunks_mut(BLOCK * outputs.max(1)).enumerate();
+    blocks.for_each_init(Vec::new, |room, (block, integers)| {
+        let (first, count) = (block * BLOCK, integers.len() / outputs);
+        integers.copy_from_slice(&of_block(rows.block(first..first + count, room)));
+    });
+    integers
+}
+
+/// `factor · rows` as integers: times [`INTEGER_NORM`], truncated toward zero, row after row.
 ///
 /// A row longer than 1 is shortened first, and the integers' norm is checked: it never exceeds [`INTEGER_NORM`]. A row
 /// that is not finite becomes zero.
-#[must_use]
-pub fn integer_rows(rows: MatRef<'_, f64>) -> Vec<i32> {
-    integer_multiples(rows, 1.0)
-}
-
-/// [`integer_rows`] of `factor · rows`, without a copy of them.
-#[must_use]
-pub fn integer_multiples(rows: MatRef<'_, f64>, factor: f64) -> Vec<i32> {
+fn integers_within(rows: MatRef<'_, f64>, factor: f64) -> Vec<i32> {
     let limit = i128::from(INTEGER_NORM) * i128::from(INTEGER_NORM);
     let mut integers = Vec::with_capacity(rows.nrows() * rows.ncols());
     for index in 0..rows.nrows() {
@@ -297,21 +309,6 @@ pub fn integer_multiples(rows: MatRef<'_, f64>, factor: f64) -> Vec<i32> {
         }
     }
     integers
-}
-
-/// Some columns of integer rows as vectors again, row after row: what [`integer_rows`] made of them, but for what it cut off.
-#[must_use]
-pub fn vectors_of(integers: &[i32], columns: usize, taken: &[usize]) -> Vec<f64> {
-    let mut vectors = vec![0.0; integers.len() / columns * taken.len()];
-    let blocks = vectors.par_chunks_mut(BLOCK * taken.len().max(1)).zip(integers.par_chunks(BLOCK * columns));
-    blocks.for_each(|(vectors, integers)| {
-        for (vector, row) in vectors.chunks_exact_mut(taken.len()).zip(integers.chunks_exact(columns)) {
-            for (value, column) in vector.iter_mut().zip(taken) {
-                *value = f64::from(row[*column]) / f64::from(INTEGER_NORM);
-            }
-        }
-    });
-    vectors
 }
 
 /// `lambda >= 0` with `sum_j (u_j / (w_j + lambda))^2 <= 1`, the smallest: by Newton's method on `1 / norm`.
@@ -354,30 +351,16 @@ fn whitening(gram: &Mat<f64>, rows: usize) -> Result<RowMap, DesignError> {
     })
 }
 
-fn sample(features: MatRef<'_, f64>) -> Result<Mat<f64>, DesignError> {
+fn sample(features: PublicRows<'_>) -> Result<Mat<f64>, DesignError> {
     let rows = features.nrows();
     if rows == 0 || features.ncols() == 0 {
         return Err(DesignError::Empty);
     }
-    let sample = evenly_spaced(features, ROWS_FITTED);
+    let sample = features.evenly_spaced(ROWS_FITTED);
     if (0..sample.ncols()).any(|column| !sample.col(column).iter().all(|value| value.is_finite())) {
         return Err(DesignError::NotFinite);
     }
     Ok(sample)
-}
-
-/// All rows, or of more than `most` so many.
-pub(crate) fn evenly_spaced(features: MatRef<'_, f64>, most: usize) -> Mat<f64> {
-    let rows = features.nrows();
-    let taken = rows.min(most);
-    // Wide enough for rows beyond 2^32: the product stays below 2^64 for any table in memory.
-    Mat::from_fn(taken, features.ncols(), |row, column| features[(row * rows / taken, column)])
-}
-
-/// Largest L2 norm of a row.
-#[must_use]
-pub fn longest_row(rows: MatRef<'_, f64>) -> f64 {
-    (0..rows.nrows()).map(|row| rows.row(row).norm_l2()).fold(0.0, f64::max)
 }
 
 /// Rounding makes a product slightly unsymmetric; the factorisations read one half.
@@ -421,10 +404,10 @@ mod tests {
         let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None).precision(0.5);
         let map = fit(features.as_ref(), Curvature::logistic(0.5), noise, prior.as_ref()).expect("full rank");
         let rows = map.apply(features.as_ref());
-        assert!(longest_row(rows.as_ref()) < 1.0 + 1e-9);
+        assert!(PublicRows::from(rows.as_ref()).longest_row() < 1.0 + 1e-9);
         let designed = risk(&features, &rows, noise, &prior);
         assert!((designed / map.excess_loss() - 1.0).abs() < 1e-6, "the map knows its risk");
-        let isotropic = &features * faer::Scale(1.0 / longest_row(features.as_ref()));
+        let isotropic = &features * faer::Scale(1.0 / PublicRows::from(features.as_ref()).longest_row());
         let metric = prior_aware_metric(features.as_ref(), 0.25, 0.3).expect("full rank");
         let optimal = optimal_covariance(features.as_ref(), metric.as_ref(), 300).expect("full rank");
         let optimal = risk(&features, &(&features * optimal.transpose()), noise, &prior);
@@ -523,20 +506,10 @@ mod tests {
         assert_eq!(run(&Mat::from_fn(5, 2, |row, column| (row * column) as f64)), Ok(1), "one column of zeros");
     }
 
-    /// Over several blocks; of no column there is nothing.
-    #[test]
-    fn integers_become_vectors_again() {
-        let integers: Vec<i32> = (0..3 * (2 * BLOCK as i32 + 5)).map(|value| value * 7 - 9).collect();
-        let expected = integers.chunks_exact(3).flat_map(|row| [row[2], row[0]]);
-        let expected: Vec<f64> = expected.map(|value| f64::from(value) / f64::from(INTEGER_NORM)).collect();
-        assert_eq!(vectors_of(&integers, 3, &[2, 0]), expected);
-        assert!(vectors_of(&integers, 3, &[]).is_empty());
-    }
-
     proptest! {
         #[test]
         fn integer_rows_never_pass_the_norm(values in prop::collection::vec(prop_oneof![-3.0..3.0f64, Just(1.0), Just(f64::NAN), Just(1e300), Just(0.6), Just(0.8)], 4)) {
-            let integers = integer_rows(MatRef::from_row_major_slice(&values, 2, 2));
+            let integers = integer_multiples(MatRef::from_row_major_slice(&values, 2, 2), 1.0);
             prop_assert_eq!(integers.len(), 4);
             for (row, values) in integers.chunks_exact(2).zip(values.chunks_exact(2)) {
                 let square: i64 = row.iter().map(|value| i64::from(*value).pow(2)).sum();

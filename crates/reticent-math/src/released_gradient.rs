@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::fixed_sequence::FixedSequence;
 use crate::noise_aware_map::{ResponseModel, Statistic};
 use crate::product::product;
+use crate::public_rows::PublicRows;
 use crate::row_blocks::sum_of_row_blocks;
 
 /// How to descend.
@@ -71,7 +72,7 @@ pub fn descend(
     descent: &Descent,
     start: Option<MatRef<'_, f64>>,
 ) -> Result<Mat<f64>, DescentError> {
-    let (total, columns) = statistic.features.shape();
+    let (total, columns) = (statistic.features.nrows(), statistic.features.ncols());
     if statistic.rows.ncols() != columns {
         return Err(DescentError::Shape { vectors: statistic.rows.ncols(), features: columns });
     }
@@ -97,10 +98,8 @@ pub fn descend(
             None => mean_product(statistic.features, statistic.rows, model, &weights),
             Some(batch) => {
                 let taken: Vec<usize> = (0..batch).map(|_| order.next()).collect();
-                let gather = |matrix: MatRef<'_, f64>| {
-                    Mat::from_fn(batch, matrix.ncols(), |row, column| matrix[(taken[row], column)])
-                };
-                mean_product(gather(statistic.features).as_ref(), gather(statistic.rows).as_ref(), model, &weights)
+                let (features, rows) = (statistic.features.gathered(&taken), statistic.rows.gathered(&taken));
+                mean_product(features.as_ref().into(), rows.as_ref().into(), model, &weights)
             }
         };
         let mut gradient = label_free * faer::Scale(unit) - &labels;
@@ -118,15 +117,11 @@ pub fn descend(
 }
 
 /// `(1/n) D^T p(theta)`.
-fn mean_product(
-    features: MatRef<'_, f64>,
-    rows: MatRef<'_, f64>,
-    model: ResponseModel,
-    weights: &Mat<f64>,
-) -> Mat<f64> {
+fn mean_product(features: PublicRows<'_>, rows: PublicRows<'_>, model: ResponseModel, weights: &Mat<f64>) -> Mat<f64> {
     let outputs = model.outputs();
     let sum = sum_of_row_blocks(features.nrows(), outputs, |block| {
-        let mut means = product(features.subrows(block.start, block.len()), weights);
+        let mut room = Vec::new();
+        let mut means = product(features.block(block.clone(), &mut room), weights);
         let mut scores = vec![0.0; outputs];
         for row in 0..block.len() {
             for (output, score) in scores.iter_mut().enumerate() {
@@ -137,7 +132,7 @@ fn mean_product(
                 means[(row, output)] = *mean;
             }
         }
-        product(rows.subrows(block.start, block.len()).transpose(), &means)
+        product(rows.block(block, &mut room).transpose(), &means)
     });
     sum * faer::Scale(1.0 / features.nrows() as f64)
 }
@@ -145,14 +140,15 @@ fn mean_product(
 /// Largest eigenvalue of `X^T X / n` times the largest second derivative of the loss, by power iteration, 10 % up.
 ///
 /// Of few columns that of their matrix of products; with more columns than rounds the products would cost more than the rounds.
-fn largest_curvature(features: MatRef<'_, f64>, model: ResponseModel) -> f64 {
+fn largest_curvature(features: PublicRows<'_>, model: ResponseModel) -> f64 {
     const ROUNDS: usize = 100;
     let mean = faer::Scale(1.0 / features.nrows().max(1) as f64);
-    let gram = (features.ncols() <= ROUNDS).then(|| features.transpose() * features);
+    let gram = (features.ncols() <= ROUNDS).then(|| features.transpose_times(features));
     let times_gram = |vector: &Mat<f64>| match &gram {
         Some(gram) => gram * vector,
         None => sum_of_row_blocks(features.nrows(), 1, |block| {
-            let rows = features.subrows(block.start, block.len());
+            let mut room = Vec::new();
+            let rows = features.block(block, &mut room);
             product(rows.transpose(), product(rows, vector))
         }),
     };
@@ -244,8 +240,8 @@ mod tests {
         assert_eq!(run(Descent { learning_rate: Some(1e6), steps: 1000, ..descent() }), Err(DescentError::Diverged));
         let beyond = Some(1.001 * LINEAR_RATE_MAX);
         let intercept_alone = Statistic {
-            features: statistic.features.subcols(0, 1),
-            rows: statistic.rows.subcols(0, 1),
+            features: data.features.subcols(0, 1).into(),
+            rows: data.rows.subcols(0, 1).into(),
             released: statistic.released.subrows(0, 1),
             ..statistic
         };

@@ -56,8 +56,8 @@ mod tests {
                 let three = crate::softmax_regression::fit(&features, &labels, 3, 0.1, 0.0).expect("a minimum");
                 let two = crate::logistic_newton::fit(&features, &ones, 0.1).expect("a minimum");
                 let statistic = Statistic {
-                    features: matrix.as_ref(),
-                    rows: vectors.as_ref(),
+                    features: matrix.as_ref().into(),
+                    rows: vectors.as_ref().into(),
                     released: released.as_ref(),
                     noise: 30.0,
                     labels_per_row: 1.0,

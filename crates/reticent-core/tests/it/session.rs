@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
-use reticent_core::coding::Coding;
+use reticent_core::coding::{CODE_MAX, Coding};
 use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::engine::{Engine, EngineError};
 use reticent_core::label_use::LabelUse;
@@ -47,7 +47,7 @@ impl Engine for Rows {
     }
 
     fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
-        Ok(Some(PublicFeatures { columns: 1, values: vec![1.0; self.0] }))
+        Ok(Some(PublicFeatures { columns: 1, codes: vec![CODE_MAX; self.0] }))
     }
 }
 

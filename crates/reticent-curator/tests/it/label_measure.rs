@@ -4,14 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
+use reticent_core::coding::CODE_MAX;
 use reticent_core::engine::Engine;
 use reticent_core::label_query::{EventIds, LabelRelease, LabelReleaseError, WeightList};
 use reticent_core::ledger::{Budget, LedgerStore};
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::query::{Map, SumQuery};
+use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
 use reticent_core::units::{Delta, Epsilon};
-use reticent_curator::identified_rows::{Columns, IdentifiedRows};
+use reticent_curator::identified_rows::IdentifiedRows;
 use reticent_curator::label_engine::LabelEngine;
 use reticent_curator::label_measure::{LabelAnswer, LabelTerms, MeasureError, measure, plan};
 use reticent_curator::ledger_file::LedgerFile;
@@ -284,21 +286,25 @@ fn rows_come_in_the_order_of_a_list() {
                 [features]\nage = { bounds = [0, 10] }\nsize = { bounds = [0, 4] }\n";
     let schema = Schema::from_text(text).unwrap_or_else(|problems| panic!("{problems}"));
     let path = home.write("rows.csv", "event,age,size\nx,5,0\nc,10,4\na,0,1\nb,2.5,2\n");
-    let rows = |columns| {
+    let read = || {
         let source = TableSource::open_with_ids(&path, &schema, Need::Features, "event").expect("opens");
-        IdentifiedRows::read(source, &schema, columns, &mut |_| ()).expect("reads")
+        IdentifiedRows::features(source, &schema, &mut |_| ()).expect("reads")
     };
-    let ordered = rows(Columns::Raw).in_order_of(&home.list(WEIGHTS)).expect("all are there");
-    assert_eq!(ordered.columns, 3);
-    assert_eq!(ordered.values, [[1.0, 0.0, 1.0], [1.0, 2.5, 2.0], [1.0, 10.0, 4.0]].concat());
-    let ordered = rows(Columns::UnitScaled).in_order_of(&home.list(WEIGHTS)).expect("all are there");
-    for (found, expected) in ordered.values.iter().zip([1.0, 0.0, 0.25, 1.0, 0.25, 0.5, 1.0, 1.0, 1.0]) {
-        assert!((found - expected).abs() < 1e-4, "{found} is not {expected}");
-    }
-    let as_it_was = rows(Columns::Raw).in_order_of(&home.list("id,q1\nx,1\nc,1\na,1\nb,1\n")).expect("all are there");
-    assert_eq!(as_it_was, rows(Columns::Raw).features);
-    let unknown = rows(Columns::Raw).in_order_of(&home.list("id,q1\na,1\nb,1\nz,1\n")).expect_err("no z");
+    let all = CODE_MAX;
+    let [a, b, c, x] =
+        [[all, 0, all.div_ceil(4)], [all, all.div_ceil(4), all.div_ceil(2)], [all; 3], [all, all.div_ceil(2), 0]];
+    let ordered = read().in_order_of(&home.list(WEIGHTS)).expect("all are there");
+    assert_eq!(ordered, [a, b, c].concat());
+    let as_it_was = read().in_order_of(&home.list("id,q1\nx,1\nc,1\na,1\nb,1\n")).expect("all are there");
+    assert_eq!(as_it_was, [x, c, a, b].concat());
+    let unknown = read().in_order_of(&home.list("id,q1\na,1\nb,1\nz,1\n")).expect_err("no z");
     assert_eq!(unknown.row, 3);
+
+    let source = TableSource::open_with_ids(&path, &schema, Need::Features, "event").expect("opens");
+    let first_of =
+        || |cells: &[Cell], made: &mut [f64]| made[0] = if let Cell::Number(age) = cells[0] { age } else { -1.0 };
+    let made = IdentifiedRows::read(source, 1, &mut |_| (), first_of).expect("reads");
+    assert_eq!(made.in_order_of(&home.list(WEIGHTS)).expect("all are there"), [0.0, 2.5, 10.0]);
 }
 
 // Labels: own clip, public default, own groups.

@@ -12,7 +12,6 @@
 use std::fmt;
 
 use reticent_core::largest_place::largest_place;
-use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_math::sigmoid;
 
@@ -75,23 +74,20 @@ impl fmt::Debug for LabelQuestions {
 }
 
 impl LabelQuestions {
-    /// Makes the weights for rows of raw columns, one row of weights each. A pure function of the public rows and the model.
+    /// Makes the weights of the scores that a model gives public rows, one row of weights each: one score a row and output, the outputs of a row
+    /// after each other. A pure function of what is public.
     ///
     /// # Errors
     /// [`LabelQuestionsError`].
-    pub fn of(model: &Model, rows: &PublicFeatures) -> Result<Self, LabelQuestionsError> {
+    pub fn of(model: &Model, scores: &[f64]) -> Result<Self, LabelQuestionsError> {
         let outputs = model.outputs.len();
         if model.task == Task::Regression {
             return Err(LabelQuestionsError::Regression);
         }
-        let mut scores = Vec::with_capacity(rows.rows() * outputs);
-        for row in rows.values.chunks_exact(rows.columns) {
-            scores.extend((0..outputs).map(|output| model.score(output, row)));
-        }
         if scores.is_empty() || !scores.iter().all(|score| score.is_finite()) {
             return Err(LabelQuestionsError::Scores);
         }
-        if outputs == 1 { Self::of_two_classes(&scores) } else { Self::of_more_classes(&scores, outputs) }
+        if outputs == 1 { Self::of_two_classes(scores) } else { Self::of_more_classes(scores, outputs) }
     }
 
     /// The weights: rows of norm at most `2^20`.

@@ -14,7 +14,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use reticent_core::coding::Coding;
+use reticent_core::coding::{CODE_MAX, Coding};
 use reticent_core::encoding::{Encoding, LATTICE_NORM_MAX, NormRule};
 use reticent_core::label_query::{number_questions, number_shares};
 use reticent_core::ledger::PlannedRelease;
@@ -23,13 +23,14 @@ use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{COUNT_STEP, Map, NUMBER_BINS, ProductTarget, QueryShape};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_core::target_window::TargetWindow;
+use reticent_math::Mat;
 use reticent_math::label_search::{LabelCounts, LabelSearch};
 use reticent_math::noise_aware_map::{self, Noisy, Prior, ResponseModel, Statistic};
-use reticent_math::public_design::{self, Curvature, longest_row};
+use reticent_math::public_design::{self, Curvature};
+use reticent_math::public_rows::PublicRows;
 use reticent_math::range_search::BoundsPart;
 use reticent_math::released_gradient::{self, Descent, LINEAR_RATE_MAX};
 use reticent_math::target_look::Look;
-use reticent_math::{Mat, MatRef};
 use thiserror::Error;
 
 use super::{FitRequest, Method, start_weights};
@@ -220,7 +221,7 @@ pub fn public_matrix(
     settings: &Settings,
     noise_scale: f64,
 ) -> Result<PublicMatrix, UnfitFeatures> {
-    let rows = matrix_of(features);
+    let rows = rows_of(features);
     let (integers, outputs) = match settings {
         Settings::NoiseAware => {
             let of_classes = DESIGN_EFFECT.min(DESIGN_SCORE / (features.columns as f64 - 1.0).max(1.0).sqrt());
@@ -234,7 +235,7 @@ pub fn public_matrix(
             let map = public_design::fit(rows, curvature, noise, precision.as_ref()).map_err(unfit)?;
             (map.integer_rows(rows), map.outputs())
         }
-        Settings::Descent(_) => (public_design::integer_multiples(rows, 1.0 / longest_row(rows)), features.columns),
+        Settings::Descent(_) => (public_design::integer_multiples(rows, 1.0 / rows.longest_row()), features.columns),
     };
     if outputs == features.columns {
         return PublicMatrix::new(outputs, integers).map_err(unfit);
@@ -295,16 +296,15 @@ pub fn estimate(
     // The published solvers have a weight for every column.
     let is_taken = |column: &usize| has_values[*column] || *settings != Settings::NoiseAware;
     let taken: Vec<usize> = (0..matrix.columns()).filter(is_taken).collect();
-    let vectors = public_design::vectors_of(matrix.values(), matrix.columns(), &taken);
     let unit = norm * label_unit(model);
     let sums = Mat::from_fn(taken.len(), outputs, |column, output| {
         let column = taken[column];
         if has_values[column] { released.sums[output * matrix.columns() + column] / unit } else { 0.0 }
     });
-    let rows = matrix_of(features);
+    let rows = rows_of(features);
     let statistic = Statistic {
         features: rows,
-        rows: MatRef::from_row_major_slice(&vectors, matrix.rows(), taken.len()),
+        rows: PublicRows::of_integers(matrix.values(), matrix.columns(), &taken, 1.0 / norm),
         released: sums.as_ref(),
         noise: released.noise / unit,
         labels_per_row: 1.0,
@@ -324,7 +324,7 @@ pub fn estimate(
             (estimate.weights, Some(estimate.covariance))
         }
         Settings::Descent(descent) => {
-            let weights = released_gradient::descend(&statistic, model, longest_row(rows), descent, start);
+            let weights = released_gradient::descend(&statistic, model, rows.longest_row(), descent, start);
             (weights.map_err(numeric)?, None)
         }
     };
@@ -332,8 +332,9 @@ pub fn estimate(
     let listed = (0..outputs * columns).map(|place| weight(place % columns, place / columns)).collect();
     // What a second constant column does the intercept does: nothing is known of it, and the prior that draws it to nothing is no knowledge.
     let is_told = |column: usize| {
-        let first = rows[(0, column)];
-        column == 0 || first.abs() <= 0.0 || rows.col(column).iter().any(|value| (value - first).abs() > 0.0)
+        let first = features.codes[column];
+        let of_column = || features.codes.iter().skip(column).step_by(columns);
+        column == 0 || first == 0 || of_column().any(|code| *code != first)
     };
     let told: Vec<f64> = (0..columns).map(|column| if is_told(column) { half } else { 0.0 }).collect();
     let covariance = covariance.map(|covariance| {
@@ -366,8 +367,8 @@ pub(crate) fn read_features(
     }
 }
 
-fn matrix_of(features: &PublicFeatures) -> MatRef<'_, f64> {
-    MatRef::from_row_major_slice(&features.values, features.rows(), features.columns)
+fn rows_of(features: &PublicFeatures) -> PublicRows<'_> {
+    PublicRows::of_codes(&features.codes, features.columns, 1.0 / f64::from(CODE_MAX))
 }
 
 fn unfit(error: impl std::fmt::Display) -> UnfitFeatures {
@@ -516,6 +517,6 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, window, square };
     let (weights, covariance) =
         estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
-    let covariance = covariance.map(|values| Covariance::beside_rows(values, &features.values, features.columns));
+    let covariance = covariance.map(|values| Covariance::beside_rows(values, &features));
     Ok(Fitted { encoding: Arc::new(encoding), weights, covariance })
 }

@@ -18,6 +18,7 @@ use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
 use reticent_core::query::{Map, ProductTarget, QueryShape, VOTE_STEPS};
 use reticent_core::target_window::TargetWindow;
 use reticent_math::noise_aware_map::{self, Prior, ResponseModel, Statistic};
+use reticent_math::public_rows::PublicRows;
 use reticent_math::{Mat, MatRef, whitening};
 
 use super::auxiliary::integer_rows;
@@ -93,7 +94,7 @@ impl Fit {
         let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
         let (step, whole) = (1.0 / f64::from(MATRIX_NORM_MAX), f64::from(VOTE_STEPS) * self.parties);
         let sums = released.values();
-        let vectors = Mat::from_fn(rows, columns, |row, column| step * f64::from(self.matrix.row(row)[column]));
+        let all: Vec<usize> = (0..columns).collect();
         let shares =
             Mat::from_fn(columns, self.outputs, |column, output| sums[output * columns + column] * step / whole);
         let model = match self.outputs {
@@ -103,8 +104,8 @@ impl Fit {
         let features = self.auxiliary.features();
         let features = MatRef::from_row_major_slice(&features, rows, self.auxiliary.columns());
         let statistic = Statistic {
-            features,
-            rows: vectors.as_ref(),
+            features: features.into(),
+            rows: PublicRows::of_integers(self.matrix.values(), columns, &all, step),
             released: shares.as_ref(),
             noise: released.noise_standard_deviation * step / whole,
             labels_per_row: self.parties,

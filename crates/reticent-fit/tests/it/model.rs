@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use reticent_core::coding::{CODE_MAX, Coding};
 use reticent_core::encoding::{CodeRange, Encoding, NormRule};
 use reticent_core::ledger::PlannedRelease;
+use reticent_core::public_features::PublicFeatures;
 use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
 use reticent_core::units::{Epsilon, MuSquared};
@@ -186,8 +187,8 @@ fn a_category_is_told_beside_the_average_of_its_feature() {
     let schema = Schema::from_text(&text).expect("legal");
     let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
     let values = (0..25).map(|place| if place % 6 == 0 { 0.01 } else { 0.0 }).collect();
-    let rows = [[1.0, 0.2, 0.0, 1.0, 0.0], [1.0, 0.8, 0.0, 0.0, 1.0]].concat();
-    let covariance = Some(Covariance::beside_rows(values, &rows, 5));
+    let codes = [[CODE_MAX, 0, 0, CODE_MAX, 0], [CODE_MAX, 9, 0, 0, CODE_MAX]].concat();
+    let covariance = Some(Covariance::beside_rows(values, &PublicFeatures { columns: 5, codes }));
     let fitted = Fitted { encoding, weights: vec![0.5, 0.1, 0.7, 0.2, -0.2], covariance };
     let model = Model::from_weights(&schema, &fitted, None);
     let beside = |place: usize| model.outputs[0].coefficients[place].from_average;

@@ -387,11 +387,11 @@ fn too_many_features_cost_nothing_and_hold_the_ledger_to_its_classes() {
     let mut ledger = MemoryLedger::promising(schema.relation(), None);
     let mut refused = |schema: &Schema| {
         let mut table = CodedTable::empty(schema);
-        (0..600).for_each(|row| table.push(&[Cell::Category(1); 8], Label::Class(row % 2)));
+        (0..2400).for_each(|row| table.push(&[Cell::Category(1); 8], Label::Class(row % 2)));
         let prepared = as_stated().prepare(schema, &claim(schema.relation(), 1.0)).expect("affordable");
         let engine = MemoryEngine::new(table);
         let mut session = Session::open(&engine, &mut ledger, schema.relation()).expect("opens");
-        let error = prepared.fit(&mut session, "table", schema, &mut |_| {}).expect_err("2^28 numbers and more");
+        let error = prepared.fit(&mut session, "table", schema, &mut |_| {}).expect_err("2^30 numbers and more");
         drop(session);
         (error, ledger.charged.iter().map(|request| request.releases.len()).collect::<Vec<_>>())
     };

@@ -5,6 +5,7 @@
 use faer::{Mat, MatRef};
 
 use super::Statistic;
+use crate::public_rows::PublicRows;
 
 pub(crate) const OPTIMAL_COVARIANCE_TRACE: f64 = 0.796095814307775;
 pub(crate) const LOGISTIC_MODE: [f64; 3] = [0.49254832114489056, -0.7570714436464614, -0.061240282738113744];
@@ -40,7 +41,7 @@ pub(crate) fn data() -> Data {
         1 => (row % 7) as f64 / 6.0,
         _ => (row * row % 11) as f64 / 10.0,
     });
-    let longest = crate::public_design::longest_row(features.as_ref());
+    let longest = PublicRows::from(features.as_ref()).longest_row();
     let rows = &features * faer::Scale(1.0 / longest);
     Data { features, rows, longest }
 }
@@ -65,7 +66,7 @@ impl Data {
     }
 
     pub(crate) fn statistic<'a>(&'a self, released: &'a Mat<f64>) -> Statistic<'a> {
-        let (features, rows) = (self.features.as_ref(), self.rows.as_ref());
+        let (features, rows) = (self.features.as_ref().into(), self.rows.as_ref().into());
         Statistic { features, rows, released: released.as_ref(), noise: NOISE, labels_per_row: 1.0, square: None }
     }
 }

@@ -48,10 +48,10 @@ struct LinearModel<'a> {
 
 impl<'a> LinearModel<'a> {
     fn new(statistic: &'a Statistic<'a>, prior: &'a Prior) -> Self {
-        let jacobian = statistic.rows.transpose() * statistic.features;
+        let jacobian = statistic.rows.transpose_times(statistic.features);
         let residual = statistic.released - &jacobian * &prior.centre;
-        let square = symmetric(&(statistic.rows.transpose() * statistic.rows));
-        let gram = statistic.features.transpose() * statistic.features;
+        let square = symmetric(&statistic.rows.transpose_times(statistic.rows));
+        let gram = statistic.features.transpose_times(statistic.features);
         let point =
             Linearised { parameters: Mat::zeros(jacobian.ncols(), 1), residual, jacobian, covariance: Mat::new() };
         Self { statistic, prior, square, gram, point }

@@ -161,9 +161,10 @@ fn each_block(
     mut visit: impl FnMut(MatRef<'_, f64>, MatRef<'_, f64>, MatRef<'_, f64>),
 ) {
     let mut scores = vec![0.0; model.outputs()];
+    let (mut of_features, mut of_rows) = (Vec::new(), Vec::new());
     for first in rows.clone().step_by(BLOCK) {
         let count = BLOCK.min(rows.end - first);
-        let features = statistic.features.subrows(first, count);
+        let features = statistic.features.block(first..first + count, &mut of_features);
         let mut means = product(features, weights);
         for row in 0..count {
             for (output, score) in scores.iter_mut().enumerate() {
@@ -174,7 +175,7 @@ fn each_block(
                 means[(row, output)] = *mean;
             }
         }
-        visit(features, statistic.rows.subrows(first, count), means.as_ref());
+        visit(features, statistic.rows.block(first..first + count, &mut of_rows), means.as_ref());
     }
 }
 
@@ -200,8 +201,8 @@ mod tests {
             let (basis, contrasts) = (model.basis(), model.contrasts());
             let (released, parameters) = (normal(outputs, model.outputs()), normal(columns * contrasts, 1));
             let statistic = Statistic {
-                features: features.as_ref(),
-                rows: vectors.as_ref(),
+                features: features.as_ref().into(),
+                rows: vectors.as_ref().into(),
                 released: released.as_ref(),
                 noise,
                 labels_per_row,

@@ -17,7 +17,6 @@ use super::{MapError, Prior, ResponseModel, Statistic};
 use crate::fixed_sequence::FixedSequence;
 use crate::lbfgs::{self, Stop};
 use crate::product::product;
-use crate::public_design::evenly_spaced;
 use crate::soft_label_regression::log_total;
 use crate::symmetric_factors::{cholesky, eigen};
 
@@ -42,7 +41,7 @@ pub(super) fn nearest_weights(
     model: ResponseModel,
     prior: &Prior,
 ) -> Result<Mat<f64>, MapError> {
-    let rows = evenly_spaced(statistic.features, ROWS_MAX);
+    let rows = statistic.features.evenly_spaced(ROWS_MAX);
     let probabilities = mean_probabilities(&rows, parts, model, prior)?;
     let count = rows.nrows() as f64;
     let rates: Vec<f64> = (0..model.outputs()).map(|output| probabilities.col(output).sum() / count).collect();
@@ -208,8 +207,8 @@ mod tests {
         let rows = Mat::<f64>::from_fn(8, 1, |_, _| 1.0);
         let released = Mat::zeros(1, 1);
         let statistic = Statistic {
-            features: rows.as_ref(),
-            rows: rows.as_ref(),
+            features: rows.as_ref().into(),
+            rows: rows.as_ref().into(),
             released: released.as_ref(),
             noise: 1.0,
             labels_per_row: 1.0,

@@ -22,11 +22,10 @@ use super::mixture::Mixture;
 use super::nearest_weights::nearest_weights;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
-use crate::product::product;
+use crate::product::{add_product, product};
 use crate::row_blocks::sum_of_row_blocks;
 use crate::sigmoid;
 use crate::symmetric_factors::cholesky;
-use crate::vector_registers::empty_upper_halves;
 
 /// Variance of the log-odds of a mean rate, and of what effects add to a row's, below which modes and means are the same for all that matters.
 const RATE_KNOWN: f64 = 0.02;
@@ -56,7 +55,7 @@ pub(super) fn predictive(
         likeliest.clone()
     };
     if of_mean_row > RATE_KNOWN {
-        let scores = product(statistic.features, weights_of(&likeliest, model, prior));
+        let scores = statistic.features.times(&weights_of(&likeliest, model, prior));
         let outputs = model.outputs();
         let mut rates: Vec<f64> =
             (0..outputs).map(|output| likely_rate(&scores, output, statistic)).collect::<Result<_, _>>()?;
@@ -64,7 +63,7 @@ pub(super) fn predictive(
             let total: f64 = rates.iter().sum();
             rates.iter_mut().for_each(|rate| *rate /= total);
         }
-        let scores = product(statistic.features, weights_of(&parameters, model, prior));
+        let scores = statistic.features.times(&weights_of(&parameters, model, prior));
         let (shifts, basis) = (shifts_to(&rates, &scores, model), model.basis());
         for contrast in 0..model.contrasts() {
             let shift: f64 = shifts.iter().enumerate().map(|(output, shift)| shift * basis[(output, contrast)]).sum();
@@ -76,8 +75,8 @@ pub(super) fn predictive(
 
 /// Variance of a score of the mean row, and its mean over all rows: of the one score, or of the contrasts on average.
 fn score_variances(covariance: &Mat<f64>, statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> [f64; 2] {
-    let (rows, columns) = statistic.features.shape();
-    let squares = statistic.features.transpose() * statistic.features * faer::Scale(1.0 / rows as f64);
+    let (rows, columns) = (statistic.features.nrows(), statistic.features.ncols());
+    let squares = statistic.features.transpose_times(statistic.features) * faer::Scale(1.0 / rows as f64);
     let (mut of_mean_row, mut of_rows) = (0.0, 0.0);
     for contrast in 0..model.contrasts() {
         let block = covariance.submatrix(contrast * columns, contrast * columns, columns, columns);
@@ -93,35 +92,46 @@ fn score_variances(covariance: &Mat<f64>, statistic: &Statistic<'_>, model: Resp
 /// Posterior mean of the rate of an output.
 fn likely_rate(scores: &Mat<f64>, output: usize, statistic: &Statistic<'_>) -> Result<f64, MapError> {
     let (rows, outputs) = (statistic.rows, scores.ncols());
+    let (count, columns) = (rows.nrows(), rows.ncols());
     let classes = outputs.max(2) as f64;
-    // Votes of all classes add up to 1, and that is public.
-    let known = if outputs > 1 { 1.0 / outputs as f64 } else { 0.0 };
-    let released = Mat::from_fn(rows.ncols(), 1, |place, _| {
-        let others: f64 = (0..outputs).map(|output| statistic.released[(place, output)]).sum();
-        statistic.released[(place, output)] + known * (rows.col(place).sum() - others)
-    });
-    let log_odds: Vec<f64> = (0..scores.nrows()).map(|row| log_odds_of(scores, row, output)).collect();
-    let noise = statistic.noise.powi(2) * (1.0 - known);
-    let of_labels = sum_of_row_blocks(rows.nrows(), rows.ncols(), |block| {
-        let (log_odds, block) = (&log_odds[block.clone()], rows.subrows(block.start, block.len()));
+    let log_odds: Vec<f64> = (0..count).map(|row| log_odds_of(scores, row, output)).collect();
+    let of_labels = sum_of_row_blocks(count, columns, |block| {
+        let mut room = Vec::new();
+        let (log_odds, block) = (&log_odds[block.clone()], rows.block(block, &mut room));
         let scaled = Mat::from_fn(block.nrows(), block.ncols(), |row, place| {
             let mean = sigmoid(log_odds[row]);
             block[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
         });
         product(block.transpose(), scaled)
     });
-    let covariance = Mat::<f64>::identity(rows.ncols(), rows.ncols()) * faer::Scale(noise) + of_labels;
-    let covariance = cholesky(&covariance).ok_or(MapError::Scale)?;
-
+    // Sums of vectors, and the number of rows below them: at every shift times its means, and times 1.
     let points = (2.0 * REACH / STEP) as usize + 1;
+    let shift = |point: usize| -REACH + STEP * point as f64;
+    let sums = sum_of_row_blocks(count, points + 1, |block| {
+        let mut room = Vec::new();
+        let (log_odds, block) = (&log_odds[block.clone()], rows.block(block, &mut room));
+        let means = Mat::from_fn(block.nrows(), points + 1, |row, point| {
+            if point < points { sigmoid(log_odds[row] + shift(point)) } else { 1.0 }
+        });
+        let mut sums = Mat::zeros(columns + 1, points + 1);
+        add_product(sums.subrows_mut(0, columns), block.transpose(), &means);
+        (0..=points).for_each(|point| sums[(columns, point)] = means.col(point).sum());
+        sums
+    });
+
+    // Votes of all classes add up to 1, and that is public.
+    let known = if outputs > 1 { 1.0 / outputs as f64 } else { 0.0 };
+    let released = Mat::from_fn(columns, 1, |place, _| {
+        let others: f64 = (0..outputs).map(|output| statistic.released[(place, output)]).sum();
+        statistic.released[(place, output)] + known * (sums[(place, points)] - others)
+    });
+    let noise = statistic.noise.powi(2) * (1.0 - known);
+    let covariance = Mat::<f64>::identity(columns, columns) * faer::Scale(noise) + of_labels;
+    let covariance = cholesky(&covariance).ok_or(MapError::Scale)?;
     let (mut rates, mut logs) = (Vec::with_capacity(points), Vec::with_capacity(points));
     for point in 0..points {
-        let shift = -REACH + STEP * point as f64;
-        // After the solution of the last point.
-        empty_upper_halves();
-        let means = Mat::from_fn(rows.nrows(), 1, |row, _| sigmoid(log_odds[row] + shift));
-        let residual = &released - product(rows.transpose(), &means);
-        let rate = (means.col(0).sum() / rows.nrows() as f64).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON);
+        let residual = &released - sums.col(point).subrows(0, columns).as_mat();
+        let rate = (sums[(columns, point)] / count as f64).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON);
         let prior = ((classes - 3.0) * (1.0 - rate).ln() - rate.ln()) / 2.0;
         logs.push(prior - dot(&residual, &covariance.solve(&residual)) / 2.0);
         rates.push(rate);
@@ -204,8 +214,8 @@ mod tests {
         for (released, noise) in [(120.0, 60.0), (-40.0, 60.0), (50.0, 60.0), (95.0, 20.0), (2.0, 10.0)] {
             let sums = Mat::from_fn(1, 1, |_, _| released);
             let statistic = Statistic {
-                features: features.as_ref(),
-                rows: features.as_ref(),
+                features: features.as_ref().into(),
+                rows: features.as_ref().into(),
                 released: sums.as_ref(),
                 noise,
                 labels_per_row: 1.0,
@@ -231,8 +241,8 @@ mod tests {
         let features = Mat::<f64>::from_fn(100, 1, |_, _| 1.0);
         let sums = Mat::from_fn(1, 3, |_, class| [130.0, 20.0, -50.0][class]);
         let statistic = Statistic {
-            features: features.as_ref(),
-            rows: features.as_ref(),
+            features: features.as_ref().into(),
+            rows: features.as_ref().into(),
             released: sums.as_ref(),
             noise: 100.0,
             labels_per_row: 1.0,

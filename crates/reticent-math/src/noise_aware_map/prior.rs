@@ -4,6 +4,7 @@ use faer::{Mat, MatRef};
 
 use super::ResponseModel;
 use super::algebra::repeat;
+use crate::public_rows::PublicRows;
 use crate::row_blocks::of_row_blocks;
 
 /// What is believed about the weights before the release: public.
@@ -29,8 +30,9 @@ impl Prior {
     /// # Panics
     /// When the centre does not have a row for every column of the features and a column for every output.
     #[must_use]
-    pub fn new(features: MatRef<'_, f64>, model: ResponseModel, centre: Option<MatRef<'_, f64>>) -> Self {
-        let (rows, columns) = features.shape();
+    pub fn new<'a>(features: impl Into<PublicRows<'a>>, model: ResponseModel, centre: Option<MatRef<'_, f64>>) -> Self {
+        let features = features.into();
+        let (rows, columns) = (features.nrows(), features.ncols());
         let ranges = ColumnRanges::of(features);
         let means: Vec<f64> = ranges.sums.iter().map(|sum| sum / rows.max(1) as f64).collect();
         let variances = variances(features, &means);
@@ -102,18 +104,18 @@ struct ColumnRanges {
 }
 
 impl ColumnRanges {
-    fn of(features: MatRef<'_, f64>) -> Self {
-        let (rows, columns) = features.shape();
-        let of_blocks = of_row_blocks(rows, columns, |block| {
+    fn of(features: PublicRows<'_>) -> Self {
+        let columns = features.ncols();
+        let of_blocks = of_row_blocks(features.nrows(), columns, |block| {
             let mut found = Self::of_no_rows(columns);
-            for row in block {
-                let mut places = found.sums.iter_mut().zip(&mut found.low).zip(&mut found.high);
-                for (value, ((sum, low), high)) in features.row(row).iter().zip(&mut places) {
+            features.for_each_row(block, |row| {
+                let places = found.sums.iter_mut().zip(&mut found.low).zip(&mut found.high);
+                for (value, ((sum, low), high)) in row.iter().zip(places) {
                     *sum += value;
                     *low = low.min(*value);
                     *high = high.max(*value);
                 }
-            }
+            });
             found
         });
         of_blocks.into_iter().fold(Self::of_no_rows(columns), Self::joined)
@@ -133,15 +135,15 @@ impl ColumnRanges {
 }
 
 /// Variances of columns about their means.
-fn variances(features: MatRef<'_, f64>, means: &[f64]) -> Vec<f64> {
-    let (rows, columns) = features.shape();
+fn variances(features: PublicRows<'_>, means: &[f64]) -> Vec<f64> {
+    let (rows, columns) = (features.nrows(), features.ncols());
     let of_blocks = of_row_blocks(rows, columns, |block| {
         let mut sums = vec![0.0; columns];
-        for row in block {
-            for ((sum, value), mean) in sums.iter_mut().zip(features.row(row).iter()).zip(means) {
+        features.for_each_row(block, |row| {
+            for ((sum, value), mean) in sums.iter_mut().zip(row).zip(means) {
                 *sum += (value - mean).powi(2);
             }
-        }
+        });
         sums
     });
     let mut variances = vec![0.0; columns];

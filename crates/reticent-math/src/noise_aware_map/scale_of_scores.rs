@@ -203,12 +203,12 @@ mod tests {
             1 => 1.4 * (row as f64 * 1.7).sin(),
             _ => 1.4 * (row as f64 * 2.9 + 0.3).cos(),
         });
-        let rows = &features * faer::Scale(1.0 / crate::public_design::longest_row(features.as_ref()));
+        let rows = &features * faer::Scale(1.0 / crate::public_rows::PublicRows::from(features.as_ref()).longest_row());
         let released = numbers(&golden["released"]);
         let released = Mat::from_fn(3, 1, |row, _| released[row]);
         let statistic = Statistic {
-            features: features.as_ref(),
-            rows: rows.as_ref(),
+            features: features.as_ref().into(),
+            rows: rows.as_ref().into(),
             released: released.as_ref(),
             noise: golden["noise"].as_f64().expect("a number"),
             labels_per_row: 1.0,

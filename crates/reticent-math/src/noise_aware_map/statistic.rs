@@ -3,6 +3,7 @@
 use faer::MatRef;
 
 use super::{MapError, ResponseModel};
+use crate::public_rows::PublicRows;
 
 /// A released number and the standard deviation of its noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,9 +18,9 @@ pub struct Noisy {
 #[derive(Clone, Copy, Debug)]
 pub struct Statistic<'a> {
     /// Public features `X`, n × k, the intercept's column of ones among them.
-    pub features: MatRef<'a, f64>,
+    pub features: PublicRows<'a>,
     /// Public vectors `D`, n × m: exactly those that the labels were multiplied by, in any unit.
-    pub rows: MatRef<'a, f64>,
+    pub rows: PublicRows<'a>,
     /// `t = D^T Y + noise`, m × outputs, in the unit of `rows` times the unit of the labels.
     pub released: MatRef<'a, f64>,
     /// Standard deviation `S` of the noise of one coordinate, same unit.
@@ -46,9 +47,8 @@ impl Statistic<'_> {
                 model.outputs()
             )));
         }
-        let finite = |matrix: MatRef<'_, f64>| matrix.norm_l2().is_finite();
         let noisy = |square: Noisy| square.value.is_finite() && square.noise.is_finite() && square.noise > 0.0;
-        let finite_values = finite(self.features) && finite(self.rows) && finite(self.released);
+        let finite_values = self.features.is_finite() && self.rows.is_finite() && self.released.norm_l2().is_finite();
         let positive = |number: f64| number.is_finite() && number > 0.0;
         let usable = positive(self.noise) && positive(self.labels_per_row) && self.square.is_none_or(noisy);
         if !(finite_values && usable) {

@@ -66,8 +66,8 @@ fn the_sum_of_squares_makes_the_variance_known() {
     let released = rows.transpose() * &labels;
     let square = Noisy { value: labels.squared_norm_l2(), noise: 2.0 };
     let statistic = Statistic {
-        features: features.as_ref(),
-        rows: rows.as_ref(),
+        features: features.as_ref().into(),
+        rows: rows.as_ref().into(),
         released: released.as_ref(),
         noise: 1.0,
         labels_per_row: 1.0,
@@ -113,8 +113,8 @@ fn separable_classes_are_told_apart() {
             let noisy = |row, output| exact[(row, output)] + noise * normal();
             let released = Mat::from_fn(map.outputs(), model.outputs(), noisy);
             let statistic = Statistic {
-                features: features.as_ref(),
-                rows: rows.as_ref(),
+                features: features.as_ref().into(),
+                rows: rows.as_ref().into(),
                 released: released.as_ref(),
                 noise,
                 labels_per_row: 1.0,
@@ -154,8 +154,8 @@ fn large_effects_under_noise_are_not_drawn_to_zero_by_small_scales() {
         let noisy = Mat::from_fn(5, 1, |_, _| 20.0 * normal());
         let released = rows.transpose() * &labels + noisy;
         let statistic = Statistic {
-            features: features.as_ref(),
-            rows: rows.as_ref(),
+            features: features.as_ref().into(),
+            rows: rows.as_ref().into(),
             released: released.as_ref(),
             noise: 20.0,
             labels_per_row: 1.0,
@@ -190,8 +190,8 @@ fn weights_of_noise_are_drawn_to_zero() {
         let noisy = Mat::from_fn(11, 1, |_, _| 5.0 * normal());
         let released = rows.transpose() * &labels + noisy;
         let statistic = Statistic {
-            features: features.as_ref(),
-            rows: rows.as_ref(),
+            features: features.as_ref().into(),
+            rows: rows.as_ref().into(),
             released: released.as_ref(),
             noise: 5.0,
             labels_per_row: 1.0,
@@ -230,8 +230,8 @@ fn a_wrong_start_does_not_lead_astray() {
     let rows = &features * faer::Scale(1.0 / 3f64.sqrt());
     let released = rows.transpose() * &labels;
     let statistic = Statistic {
-        features: features.as_ref(),
-        rows: rows.as_ref(),
+        features: features.as_ref().into(),
+        rows: rows.as_ref().into(),
         released: released.as_ref(),
         noise: 0.5,
         labels_per_row: 1.0,

@@ -11,8 +11,9 @@
 use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef, Side};
 
-use super::{DesignError, longest_row, symmetric};
+use super::{DesignError, symmetric};
 use crate::noise_aware_map::golden;
+use crate::public_rows::PublicRows;
 
 /// The prior-aware metric `M = G F G`, `G = (F + kappa n diag(var x))^-1`, with the Fisher information `F = f X^T X`.
 ///
@@ -87,7 +88,7 @@ pub(super) fn optimal_covariance(
         shares.iter_mut().zip(&lengths).for_each(|(share, length)| *share *= length / mean);
     }
     let matrix = &directions * &root;
-    let longest = longest_row((features * matrix.transpose()).as_ref());
+    let longest = PublicRows::from((features * matrix.transpose()).as_ref()).longest_row();
     if !longest.is_finite() || longest <= 0.0 {
         return Err(DesignError::NotFinite);
     }
@@ -103,7 +104,7 @@ fn reaches_the_optimum_that_the_dual_problem_gives() {
     }
     let metric = inverse.llt(Side::Lower).expect("positive").solve(Mat::<f64>::identity(3, 3));
     let matrix = optimal_covariance(data.features.as_ref(), metric.as_ref(), 2000).expect("three columns");
-    assert!((longest_row((&data.features * matrix.transpose()).as_ref()) - 1.0).abs() < 1e-12);
+    assert!((PublicRows::from((&data.features * matrix.transpose()).as_ref()).longest_row() - 1.0).abs() < 1e-12);
     let precision = matrix.transpose() * &matrix;
     let noise = precision.llt(Side::Lower).expect("full rank").solve(&metric);
     let trace: f64 = (0..3).map(|index| noise[(index, index)]).sum();

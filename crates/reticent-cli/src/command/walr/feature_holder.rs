@@ -2,16 +2,20 @@
 
 use std::path::Path;
 
+use reticent_core::coding::Coding;
 use reticent_core::label_query::{EventIds, LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
+use reticent_core::record::Cell;
 use reticent_core::schema::Schema;
-use reticent_curator::identified_rows::{Columns, IdentifiedRows, IdentifiedRowsError};
+use reticent_curator::identified_rows::{IdentifiedRows, IdentifiedRowsError, fingerprint, fingerprint_of};
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::weights_file;
 use reticent_fit::evaluate::labels::LabelQuestions;
 use reticent_fit::labels_elsewhere;
+use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
+use reticent_fit::raw_columns::RawColumns;
 use serde_json::json;
 
 use super::super::{read_model, read_schema};
@@ -27,10 +31,11 @@ pub(super) fn prepare(arguments: &WalrPrepareArguments) -> Result<(), Failure> {
     files::refuse_other_format(&arguments.out, "weights", &[".csv"])?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.schema])?;
     let schema = read_schema(&arguments.schema)?;
-    let rows = read_rows(&arguments.data, &schema, &arguments.id, Columns::UnitScaled)?;
+    let rows = read_features(&arguments.data, &schema, &arguments.id)?;
+    let features = PublicFeatures::of_expanded(&Coding::of(&schema), rows.numbers);
     let claim = PrivacyClaim::new(schema.relation(), arguments.epsilon, arguments.delta);
-    let origin = IdentifiedRows::fingerprint(&schema, &rows.features);
-    let matrix = labels_elsewhere::weights(&schema, rows.features, &claim, &arguments.solver.0)?;
+    let origin = fingerprint(&schema, &features);
+    let matrix = labels_elsewhere::weights(&schema, features, &claim, &arguments.solver.0)?;
     let list = list_of(rows.ids, matrix, &arguments.data, &arguments.id)?;
     write_weights(out, &arguments.out, &list, ["weights of a regression", &origin], arguments.json)
 }
@@ -39,9 +44,10 @@ pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> 
     files::refuse_other_format(&arguments.out, "weights", &[".csv"])?;
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
-    let rows = read_rows(&arguments.data, &model.schema, &arguments.id, Columns::Raw)?;
-    let questions = LabelQuestions::of(&model, &rows.features).map_err(Failure::usage)?;
-    let origin = IdentifiedRows::fingerprint(&model.schema, &rows.features);
+    let rows = read_scores(&arguments.data, &model, &arguments.id)?;
+    let questions = LabelQuestions::of(&model, &rows.numbers).map_err(Failure::usage)?;
+    let scores = rows.numbers.chunks_exact(model.outputs.len());
+    let origin = fingerprint_of(&model.schema, scores.map(|row| row.iter().copied()));
     let list = list_of(rows.ids, questions.into_matrix(), &arguments.data, &arguments.id)?;
     write_weights(out, &arguments.out, &list, ["weights of an evaluation", &origin], arguments.json)
 }
@@ -54,9 +60,10 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     let out = OutputFile::create_beside(&arguments.out, &inputs)?;
     let schema = read_schema(&arguments.schema)?;
     let init = arguments.init.as_deref().map(read_model).transpose()?;
-    let Answered { release, list, features } =
-        Answered::read(&arguments.answered, &arguments.data, &schema, Columns::UnitScaled)?;
-    check_origin(&arguments.answered.weights, &IdentifiedRows::fingerprint(&schema, &features))?;
+    let Answered { release, list, numbers } =
+        Answered::read(&arguments.answered, |id| read_features(&arguments.data, &schema, id))?;
+    let features = PublicFeatures::of_expanded(&Coding::of(&schema), numbers);
+    check_origin(&arguments.answered.weights, &fingerprint(&schema, &features))?;
     let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &arguments.solver.0)?;
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
@@ -73,9 +80,9 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
 
 pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure> {
     let model = read_model(&arguments.model)?;
-    let Answered { release, list, features } =
-        Answered::read(&arguments.answered, &arguments.data, &model.schema, Columns::Raw)?;
-    let questions = LabelQuestions::of(&model, &features).map_err(Failure::usage)?;
+    let Answered { release, list, numbers: scores } =
+        Answered::read(&arguments.answered, |id| read_scores(&arguments.data, &model, id))?;
+    let questions = LabelQuestions::of(&model, &scores).map_err(Failure::usage)?;
     if questions.matrix() != list.matrix().as_ref() {
         return Err(Failure::Data(format!(
             "{}: these weights were not made of this model and this table by `walr prepare-evaluation`",
@@ -99,27 +106,52 @@ pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure>
     ))
 }
 
-/// An answer, the question that it is to, and the features of its rows in their order.
-struct Answered {
+/// An answer, the question that it is to, and what was made of its rows in their order.
+struct Answered<N> {
     release: LabelRelease,
     list: WeightList,
-    features: PublicFeatures,
+    numbers: Vec<N>,
 }
 
-impl Answered {
-    fn read(files: &AnsweredArguments, data: &Path, schema: &Schema, columns: Columns) -> Result<Self, Failure> {
+impl<N: Copy + Default + Send + 'static> Answered<N> {
+    fn read(
+        files: &AnsweredArguments,
+        read_rows: impl FnOnce(&str) -> Result<IdentifiedRows<N>, Failure>,
+    ) -> Result<Self, Failure> {
         let release = read_release(&files.release)?;
         let list = read_weights(&files.weights)?;
-        let rows = read_rows(data, schema, &files.id, columns)?;
-        let features = rows.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
-        Ok(Self { release, list, features })
+        let numbers = read_rows(&files.id)?.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
+        Ok(Self { release, list, numbers })
     }
 }
 
-fn read_rows(data: &Path, schema: &Schema, id: &str, columns: Columns) -> Result<IdentifiedRows, Failure> {
+fn read_features(data: &Path, schema: &Schema, id: &str) -> Result<IdentifiedRows<u16>, Failure> {
+    read_rows(data, schema, id, |source, progress| IdentifiedRows::features(source, schema, progress))
+}
+
+/// The scores that a model gives each row: no more of a row is needed to ask how good it is.
+fn read_scores(data: &Path, model: &Model, id: &str) -> Result<IdentifiedRows<f64>, Failure> {
+    let coding = Coding::of(&model.schema);
+    let scorer = || {
+        let mut columns = RawColumns::new(&coding);
+        move |cells: &[Cell], scores: &mut [f64]| {
+            columns.set(cells, None);
+            scores.iter_mut().enumerate().for_each(|(output, score)| *score = model.score(output, &columns));
+        }
+    };
+    read_rows(data, &model.schema, id, |source, progress| {
+        IdentifiedRows::read(source, model.outputs.len(), progress, scorer)
+    })
+}
+
+fn read_rows<N>(
+    data: &Path,
+    schema: &Schema,
+    id: &str,
+    read: impl FnOnce(TableSource, &mut dyn FnMut(u64)) -> Result<IdentifiedRows<N>, IdentifiedRowsError>,
+) -> Result<IdentifiedRows<N>, Failure> {
     let source = TableSource::open_with_ids(data, schema, Need::Features, id)?;
-    let bytes = source.bytes_total();
-    let rows = progress::while_reading(bytes, |progress| IdentifiedRows::read(source, schema, columns, progress));
+    let rows = progress::while_reading(source.bytes_total(), |progress| read(source, progress));
     rows.map_err(|error| match error {
         IdentifiedRowsError::Source(error) => error.into(),
         IdentifiedRowsError::Size(error) => Failure::Data(format!("{}: {error}", data.display())),

@@ -1,0 +1,226 @@
+//! Public rows as they are kept, made 64-bit numbers a block at a time.
+//!
+//! Tables of features and the vectors that stand for their rows have many times more numbers than anything that is made of them. As codes and as
+//! integers they take 2 and 4 bytes each, and a block of them is widened in less time than it is worked on.
+
+use std::ops::Range;
+
+use faer::{Mat, MatRef};
+
+use crate::product::product;
+use crate::row_blocks::{of_row_blocks, sum_of_row_blocks};
+
+/// Rows × columns of public numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct PublicRows<'a>(Kept<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Kept<'a> {
+    Numbers(MatRef<'a, f64>),
+    /// Row after row, in steps of `step`.
+    Codes {
+        codes: &'a [u16],
+        columns: usize,
+        step: f64,
+    },
+    /// Those columns that are taken, row after row of `width`, in steps of `step`.
+    Integers {
+        integers: &'a [i32],
+        width: usize,
+        taken: &'a [usize],
+        step: f64,
+    },
+}
+
+impl<'a> From<MatRef<'a, f64>> for PublicRows<'a> {
+    fn from(numbers: MatRef<'a, f64>) -> Self {
+        Self(Kept::Numbers(numbers))
+    }
+}
+
+impl<'a> PublicRows<'a> {
+    /// Rows of so many codes, in steps of `step`.
+    ///
+    /// # Panics
+    /// When the codes do not fill whole rows.
+    #[must_use]
+    pub fn of_codes(codes: &'a [u16], columns: usize, step: f64) -> Self {
+        assert!(codes.len().is_multiple_of(columns), "rows of {columns} codes");
+        Self(Kept::Codes { codes, columns, step })
+    }
+
+    /// Some columns of rows of `width` integers, in steps of `step`.
+    ///
+    /// # Panics
+    /// When the integers do not fill whole rows, or have no such column.
+    #[must_use]
+    pub fn of_integers(integers: &'a [i32], width: usize, taken: &'a [usize], step: f64) -> Self {
+        assert!(integers.len().is_multiple_of(width), "rows of {width} integers");
+        assert!(taken.iter().all(|column| *column < width), "columns of {width}");
+        Self(Kept::Integers { integers, width, taken, step })
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn nrows(&self) -> usize {
+        match &self.0 {
+            Kept::Numbers(numbers) => numbers.nrows(),
+            Kept::Codes { codes, columns, .. } => codes.len() / columns,
+            Kept::Integers { integers, width, .. } => integers.len() / width,
+        }
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn ncols(&self) -> usize {
+        match &self.0 {
+            Kept::Numbers(numbers) => numbers.ncols(),
+            Kept::Codes { columns, .. } => *columns,
+            Kept::Integers { taken, .. } => taken.len(),
+        }
+    }
+
+    pub(crate) fn is_finite(&self) -> bool {
+        match &self.0 {
+            Kept::Numbers(numbers) => numbers.norm_l2().is_finite(),
+            Kept::Codes { .. } | Kept::Integers { .. } => true,
+        }
+    }
+
+    /// Some rows after each other, in `room` where they are not kept as they are read.
+    pub(crate) fn block<'r>(&self, rows: Range<usize>, room: &'r mut Vec<f64>) -> MatRef<'r, f64>
+    where
+        'a: 'r,
+    {
+        if let Kept::Numbers(numbers) = &self.0 {
+            return numbers.subrows(rows.start, rows.len());
+        }
+        let (count, columns) = (rows.len(), self.ncols());
+        room.resize(count * columns, 0.0);
+        match &self.0 {
+            // One pass over all of the block, in vector instructions.
+            Kept::Codes { codes, step, .. } => {
+                let codes = &codes[rows.start * columns..rows.end * columns];
+                room.iter_mut().zip(codes).for_each(|(number, code)| *number = f64::from(*code) * step);
+            }
+            Kept::Integers { integers, width, step, .. } if *width == columns => {
+                let integers = &integers[rows.start * columns..rows.end * columns];
+                room.iter_mut().zip(integers).for_each(|(number, integer)| *number = f64::from(*integer) * step);
+            }
+            Kept::Numbers(_) | Kept::Integers { .. } => {
+                room.chunks_exact_mut(columns.max(1)).zip(rows).for_each(|(room, row)| self.write_row(row, room));
+            }
+        }
+        MatRef::from_row_major_slice(room, count, columns)
+    }
+
+    /// Calls `visit` with each of some rows, in their order.
+    pub fn for_each_row(&self, rows: Range<usize>, mut visit: impl FnMut(&[f64])) {
+        let mut row = vec![0.0; self.ncols()];
+        for place in rows {
+            self.write_row(place, &mut row);
+            visit(&row);
+        }
+    }
+
+    /// These rows.
+    pub(crate) fn gathered(&self, places: &[usize]) -> Mat<f64> {
+        let mut rows = vec![0.0; places.len() * self.ncols()];
+        rows.chunks_exact_mut(self.ncols().max(1)).zip(places).for_each(|(row, place)| self.write_row(*place, row));
+        MatRef::from_row_major_slice(&rows, places.len(), self.ncols()).to_owned()
+    }
+
+    /// All rows, or of more than `most` so many.
+    pub(crate) fn evenly_spaced(&self, most: usize) -> Mat<f64> {
+        let rows = self.nrows();
+        let taken = rows.min(most);
+        // Wide enough for rows beyond 2^32: the product stays below 2^64 for any table in memory.
+        self.gathered(&(0..taken).map(|row| row * rows / taken).collect::<Vec<_>>())
+    }
+
+    /// Largest L2 norm of a row.
+    #[must_use]
+    pub fn longest_row(&self) -> f64 {
+        let of_blocks = of_row_blocks(self.nrows(), 1, |rows| {
+            let mut room = Vec::new();
+            let block = self.block(rows, &mut room);
+            (0..block.nrows()).map(|row| block.row(row).norm_l2()).fold(0.0, f64::max)
+        });
+        of_blocks.into_iter().fold(0.0, f64::max)
+    }
+
+    /// `X w` for weights `w`, columns × outputs.
+    pub(crate) fn times(&self, weights: &Mat<f64>) -> Mat<f64> {
+        let blocks =
+            of_row_blocks(self.nrows(), 1, |rows| (rows.start, product(self.block(rows, &mut Vec::new()), weights)));
+        let mut scores = Mat::zeros(self.nrows(), weights.ncols());
+        for (start, block) in blocks {
+            scores.subrows_mut(start, block.nrows()).copy_from(block);
+        }
+        scores
+    }
+
+    /// `Xᵀ Z` for as many other rows.
+    pub(crate) fn transpose_times(&self, others: PublicRows<'_>) -> Mat<f64> {
+        sum_of_row_blocks(self.nrows(), self.ncols().max(others.ncols()), |rows| {
+            let (mut room, mut other_room) = (Vec::new(), Vec::new());
+            product(self.block(rows.clone(), &mut room).transpose(), others.block(rows, &mut other_room))
+        })
+    }
+
+    fn write_row(&self, place: usize, row: &mut [f64]) {
+        match &self.0 {
+            Kept::Numbers(numbers) => {
+                row.iter_mut().zip(numbers.row(place).iter()).for_each(|(to, number)| *to = *number);
+            }
+            Kept::Codes { codes, columns, step } => {
+                let codes = &codes[place * columns..][..*columns];
+                row.iter_mut().zip(codes).for_each(|(to, code)| *to = f64::from(*code) * step);
+            }
+            Kept::Integers { integers, width, taken, step } => {
+                let integers = &integers[place * width..][..*width];
+                row.iter_mut().zip(*taken).for_each(|(to, column)| *to = f64::from(integers[*column]) * step);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Over several blocks.
+    #[test]
+    fn rows_are_the_same_however_they_are_kept() {
+        let (rows, columns) = (5_000, 3);
+        let codes: Vec<u16> = (0..rows * columns).map(|place| (place * 7919 % 1001) as u16).collect();
+        let beside =
+            |row: &[u16]| -> Vec<i32> { [-1].into_iter().chain(row.iter().map(|code| i32::from(*code))).collect() };
+        let integers: Vec<i32> = codes.chunks_exact(columns).flat_map(beside).collect();
+        let numbers: Vec<f64> = codes.iter().map(|code| f64::from(*code) * 0.001).collect();
+        let numbers = MatRef::from_row_major_slice(&numbers, rows, columns).to_owned();
+        let expected = PublicRows::from(numbers.as_ref());
+        let of_codes = PublicRows::of_codes(&codes, columns, 0.001);
+        let of_integers = PublicRows::of_integers(&integers, columns + 1, &[1, 2, 3], 0.001);
+        let weights = Mat::from_fn(columns, 2, |row, column| row as f64 - 0.3 * column as f64);
+        for found in [of_codes, of_integers] {
+            assert_eq!((found.nrows(), found.ncols()), (rows, columns));
+            assert_eq!(found.block(17..4_321, &mut Vec::new()), expected.block(17..4_321, &mut Vec::new()));
+            assert_eq!(found.evenly_spaced(999), expected.evenly_spaced(999));
+            assert_eq!(found.longest_row().to_bits(), expected.longest_row().to_bits());
+            assert_eq!(found.times(&weights), expected.times(&weights));
+            assert_eq!(found.transpose_times(found), expected.transpose_times(expected));
+            let mut place = 0;
+            found.for_each_row(0..rows, |row| {
+                assert_eq!(row, numbers.row(place).iter().copied().collect::<Vec<_>>());
+                place += 1;
+            });
+            assert_eq!(place, rows);
+        }
+        let none = PublicRows::of_integers(&integers, columns + 1, &[], 0.001);
+        assert_eq!((none.nrows(), none.ncols(), none.block(2..9, &mut Vec::new()).shape()), (rows, 0, (7, 0)));
+        assert_eq!(expected.evenly_spaced(rows), numbers);
+        assert!((expected.times(&weights) - &numbers * &weights).norm_max() < 1e-12);
+        assert!((expected.transpose_times(expected) - numbers.transpose() * &numbers).norm_max() < 1e-9);
+    }
+}
