@@ -15,6 +15,7 @@
 pub mod audit;
 pub mod certificate;
 mod checked_minimum;
+mod code_counts;
 pub mod column_scaling;
 pub mod evaluate;
 pub mod gram_release;

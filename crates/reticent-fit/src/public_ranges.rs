@@ -7,14 +7,16 @@
 //! An effect on a number may well be linear in a tail of the feature. There what all rows keep within is the range, and nearly all only where the others
 //! are far beyond: what a model says of values that no row had is never more than of those that rows had.
 
+use rayon::prelude::*;
 use reticent_core::coding::{CODE_MAX, Coding, SlotMap, UnitNumber};
 use reticent_core::encoding::CodeRange;
 use reticent_core::public_features::PublicFeatures;
 
+use crate::code_counts::CodeCounts;
 use crate::number_reading::MissingNumbers;
 
 /// One row in so many may lie beyond the range that is looked for,
-const SPARED: usize = 100;
+const SPARED: u64 = 100;
 /// and the range is as much longer at both ends, in shares of itself.
 const MARGIN: f64 = 0.1;
 /// Rows are far beyond a range that is less than this share of what all hold.
@@ -35,7 +37,7 @@ pub(crate) fn within_held_ranges(features: PublicFeatures, coding: &Coding) -> (
 fn read_features(
     mut features: PublicFeatures,
     coding: &Coding,
-    range: impl Fn(&[u16], MissingNumbers) -> CodeRange,
+    range: impl Fn(&CodeCounts, MissingNumbers) -> CodeRange,
 ) -> (PublicFeatures, Vec<CodeRange>) {
     let ranges = read_numbers(&mut features.codes, features.columns, |column| column, coding, range);
     (features, ranges)
@@ -43,12 +45,12 @@ fn read_features(
 
 /// Reads the numbers of rows of `width` values, which are shares of their bounds, within the range that is found for each slot of the coding, and says
 /// which; `place_of` an encoded column is its place in a row.
-pub(crate) fn read_numbers<N: UnitNumber>(
+pub(crate) fn read_numbers<N: UnitNumber + Send + Sync>(
     values: &mut [N],
     width: usize,
     place_of: impl Fn(usize) -> usize,
     coding: &Coding,
-    range: impl Fn(&[u16], MissingNumbers) -> CodeRange,
+    range: impl Fn(&CodeCounts, MissingNumbers) -> CodeRange,
 ) -> Vec<CodeRange> {
     let mut ranges = Vec::new();
     let mut numbers = Vec::new();
@@ -65,22 +67,27 @@ pub(crate) fn read_numbers<N: UnitNumber>(
     // The feature whose missing values the slot before sets aside: its logarithm follows it.
     let mut apart = None;
     for numbers in numbers.chunks(NUMBERS_TOGETHER) {
-        let codes = codes_of(numbers, values, width);
-        for (number, codes) in numbers.iter().zip(&codes) {
+        let places: Vec<usize> = numbers.iter().map(|number| number.place).collect();
+        for (number, counts) in numbers.iter().zip(CodeCounts::of_places(values, width, &places)) {
             let feature = number.slot.feature();
-            let range = range(codes, MissingNumbers::of(number.slot, apart == Some(feature)));
+            let range = range(&counts, MissingNumbers::of(number.slot, apart == Some(feature)));
             apart = range.sets_aside().then_some(feature);
             ranges[number.slot_place] = range;
         }
-        for (row, values) in values.chunks_exact_mut(width).enumerate() {
-            for (number, codes) in numbers.iter().zip(&codes) {
-                let (code, range) = (codes[row], ranges[number.slot_place]);
-                if range.of(code) != code {
-                    values[number.place] = N::of_code(range.of(code));
-                }
+    }
+    if numbers.is_empty() {
+        return ranges;
+    }
+    let of_numbers: Vec<(usize, CodeRange)> =
+        numbers.iter().map(|number| (number.place, ranges[number.slot_place])).collect();
+    values.par_chunks_exact_mut(width).with_min_len(ROWS_TOGETHER).for_each(|row| {
+        for (place, range) in &of_numbers {
+            let code = row[*place].code();
+            if range.of(code) != code {
+                row[*place] = N::of_code(range.of(code));
             }
         }
-    }
+    });
     ranges
 }
 
@@ -92,39 +99,29 @@ struct Number {
     place: usize,
 }
 
-/// Numbers whose columns are gone through together: one alone would take a line of memory for each of its values.
-const NUMBERS_TOGETHER: usize = 16;
-
-/// The codes of some numbers, each in a list of its own.
-fn codes_of<N: UnitNumber>(numbers: &[Number], values: &[N], width: usize) -> Vec<Vec<u16>> {
-    // A copy of an empty list has no room.
-    let mut codes: Vec<Vec<u16>> = numbers.iter().map(|_| Vec::with_capacity(values.len() / width)).collect();
-    for row in values.chunks_exact(width) {
-        for (number, codes) in numbers.iter().zip(&mut codes) {
-            codes.push(row[number.place].code());
-        }
-    }
-    codes
-}
+/// Numbers whose columns are counted in one pass over the rows: their counts stay in the processor's cache.
+const NUMBERS_TOGETHER: usize = 8;
+/// Rows that a thread takes at once.
+const ROWS_TOGETHER: usize = 1024;
 
 /// The shortest range that holds nearly all codes, and its margin; of those of missing values only where these are among the others. Where they
 /// are not, but [told apart](are_told_apart), and the schema leaves open what they become, they are read as the mean of the others.
-fn range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
-    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();
-    let is_any_missing = others.len() < codes.len();
-    let of_others = shortest_range(others.clone());
+fn range(codes: &CodeCounts, missing: MissingNumbers) -> CodeRange {
+    let others = codes.without(missing.code);
+    let is_any_missing = others.total() < codes.total();
+    let of_others = shortest_range(&others);
     if is_any_missing && !missing.are_apart && of_others.of(missing.code) == missing.code {
-        return shortest_range(codes.to_vec());
+        return shortest_range(codes);
     }
-    if missing.are_apart || (missing.is_open && are_told_apart(&others, codes.len(), of_others)) {
+    if missing.are_apart || (missing.is_open && are_told_apart(&others, codes.total(), of_others)) {
         return of_others.with_missing(missing.code, mean_code(&others, of_others));
     }
     of_others
 }
 
 /// The range of all codes and its margin, or [`range`] where that is less than a tenth of it: some rows are far beyond then. Missing values as there.
-fn held_range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
-    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();
+fn held_range(codes: &CodeCounts, missing: MissingNumbers) -> CodeRange {
+    let others = codes.without(missing.code);
     let (near, held) = (range(codes, missing), whole_range(&others));
     let width = |range: CodeRange| f64::from(range.high() - range.low());
     if width(near) < FAR * width(held) {
@@ -137,43 +134,34 @@ fn held_range(codes: &[u16], missing: MissingNumbers) -> CodeRange {
 }
 
 /// From the least code to the largest, and a margin; all of the bounds where they are one.
-fn whole_range(codes: &[u16]) -> CodeRange {
-    let ends = codes.iter().min().zip(codes.iter().max());
-    ends.map_or(CodeRange::BOUNDS, |(low, high)| with_margin(*low, *high))
+fn whole_range(codes: &CodeCounts) -> CodeRange {
+    codes.ends().map_or(CodeRange::BOUNDS, |(low, high)| with_margin(low, high))
 }
 
 /// Whether rows with the code of missing values are missing, and not others that have that very number, as a count may have: where there are more of
 /// them than of all others beyond the range, and the others are no few different numbers.
-fn are_told_apart(others: &[u16], rows: usize, of_others: CodeRange) -> bool {
-    let beyond = others.iter().filter(|code| of_others.of(**code) != **code).count();
-    let mut different = sorted(others.to_vec());
-    different.dedup();
-    rows - others.len() > beyond && different.len() >= DIFFERENT_MIN
+fn are_told_apart(others: &CodeCounts, rows: u64, of_others: CodeRange) -> bool {
+    rows - others.total() > others.beyond(of_others) && others.each().nth(DIFFERENT_MIN - 1).is_some()
 }
 
 /// All of the bounds, with missing values as [`range`] has them, but for what it cuts off.
-pub(crate) fn bounds_with_missing(codes: &[u16], missing: MissingNumbers) -> CodeRange {
+pub(crate) fn bounds_with_missing(codes: &CodeCounts, missing: MissingNumbers) -> CodeRange {
     if !(missing.is_open || missing.are_apart) || !range(codes, missing).sets_aside() {
         return CodeRange::BOUNDS;
     }
-    let others: Vec<u16> = codes.iter().copied().filter(|code| *code != missing.code).collect();
+    let others = codes.without(missing.code);
     CodeRange::BOUNDS.with_missing(missing.code, mean_code(&others, CodeRange::BOUNDS))
 }
 
 /// The mean of codes as they are read in a range.
-fn mean_code(codes: &[u16], range: CodeRange) -> u16 {
-    let mean = codes.iter().map(|code| f64::from(range.of(*code))).sum::<f64>() / codes.len().max(1) as f64;
-    (mean.round() as u16).clamp(range.low(), range.high())
+fn mean_code(codes: &CodeCounts, range: CodeRange) -> u16 {
+    codes.mean_in(range).clamp(range.low(), range.high())
 }
 
 /// All of the bounds where the range is one code: a number that is rarely another tells by those rows alone.
-fn shortest_range(codes: Vec<u16>) -> CodeRange {
-    let codes = sorted(codes);
-    let held = codes.len() - codes.len() / SPARED;
-    let Some(shortest) = codes.windows(held.max(1)).min_by_key(|run| run[run.len() - 1] - run[0]) else {
-        return CodeRange::BOUNDS;
-    };
-    with_margin(shortest[0], shortest[shortest.len() - 1])
+fn shortest_range(codes: &CodeCounts) -> CodeRange {
+    let held = codes.total() - codes.total() / SPARED;
+    codes.shortest_run(held).map_or(CodeRange::BOUNDS, |(low, high)| with_margin(low, high))
 }
 
 /// Codes from one to another and a margin; all of the bounds where they are the same.
@@ -185,108 +173,80 @@ fn with_margin(low: u16, high: u16) -> CodeRange {
     CodeRange::new(low.saturating_sub(margin), high.saturating_add(margin).min(CODE_MAX))
 }
 
-/// Codes from small to large. Where there are more of them than different ones, they are counted: several times as fast.
-fn sorted(mut codes: Vec<u16>) -> Vec<u16> {
-    const DIFFERENT: usize = 1 << 16;
-    if codes.len() <= DIFFERENT {
-        codes.sort_unstable();
-        return codes;
-    }
-    let mut counts = vec![0usize; DIFFERENT];
-    codes.iter().for_each(|code| counts[usize::from(*code)] += 1);
-    let mut place = 0;
-    for (code, count) in (0..=u16::MAX).zip(counts) {
-        codes[place..place + count].fill(code);
-        place += count;
-    }
-    codes
-}
-
 #[cfg(test)]
 mod tests {
     use reticent_core::schema::Schema;
 
     use super::*;
 
+    fn counts(codes: impl IntoIterator<Item = u16>) -> CodeCounts {
+        let codes: Vec<u16> = codes.into_iter().collect();
+        CodeCounts::of_places(&codes, 1, &[0]).remove(0)
+    }
+
     #[test]
     fn a_range_holds_nearly_all_rows_and_a_margin() {
         // A thousand codes from 1000 on, and ten far away: the margin is a tenth of 999 steps.
         let crowd = || 1000..2000;
-        assert_eq!(shortest_range(crowd().chain([60_000; 10]).collect()), CodeRange::new(900, 2099));
+        assert_eq!(shortest_range(&counts(crowd().chain([30_000; 10]))), CodeRange::new(900, 2099));
         assert_eq!(
-            shortest_range(crowd().chain([60_000; 11]).collect()),
+            shortest_range(&counts(crowd().chain([30_000; 11]))),
             CodeRange::new(0, CODE_MAX),
             "eleven are held"
         );
-        assert_eq!(shortest_range((0..=CODE_MAX).collect()), CodeRange::new(0, CODE_MAX), "an even number");
-    }
-
-    #[test]
-    fn many_codes_are_sorted_as_few_are() {
-        for count in [1000u32, 70_000] {
-            let codes: Vec<u16> = (0..count).map(|place| (place.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
-            let mut expected = codes.clone();
-            expected.sort();
-            assert_eq!(sorted(codes), expected);
-        }
+        assert_eq!(shortest_range(&counts(0..=CODE_MAX)), CodeRange::new(0, CODE_MAX), "an even number");
     }
 
     #[test]
     fn missing_values_far_from_all_others_do_not_widen_a_range() {
         let of = |code, is_open| MissingNumbers { code, is_open, are_apart: false };
         let crowd = || 1000..2000;
-        let with_missing = |count, missing| {
-            range(&crowd().chain(std::iter::repeat_n(missing, count)).collect::<Vec<u16>>(), of(missing, false))
-        };
+        let with_missing =
+            |count, missing| range(&counts(crowd().chain(std::iter::repeat_n(missing, count))), of(missing, false));
         for count in [20, 100, 2000] {
-            assert_eq!(with_missing(count, 16_384), shortest_range(crowd().collect()));
+            assert_eq!(with_missing(count, 16_384), shortest_range(&counts(crowd())));
         }
         // What they become is open: the mean of the others.
-        let codes: Vec<u16> = crowd().chain(std::iter::repeat_n(16_384, 20)).collect();
+        let codes = counts(crowd().chain(std::iter::repeat_n(16_384, 20)));
         let open = range(&codes, of(16_384, true));
         assert_eq!((open.of(16_384), open.of(16_383), open.of(1500)), (1500, open.high(), 1500));
         let whole = bounds_with_missing(&codes, of(16_384, true));
         assert_eq!([whole.of(16_384), whole.of(16_383), whole.of(0)], [1500, 16_383, 0], "nothing is cut off");
         assert_eq!(bounds_with_missing(&codes, of(16_384, false)), CodeRange::BOUNDS);
         // Of a count that is mostly 0, never much more than 1, and 2 in some rows: two is a number of it.
-        let count: Vec<u16> = [(0, 950), (8192, 30), (16_384, 15), (24_575, 5)]
-            .into_iter()
-            .flat_map(|(code, rows)| vec![code; rows])
-            .collect();
+        let by_code = [(0, 950), (8192, 30), (16_384, 15), (24_575, 5)];
+        let count = counts(by_code.into_iter().flat_map(|(code, rows)| vec![code; rows]));
         assert!(!range(&count, of(16_384, true)).sets_aside());
         // Known to be apart they are, wherever they are.
-        let near: Vec<u16> = crowd().chain(std::iter::repeat_n(1900, 100)).collect();
+        let near = counts(crowd().chain(std::iter::repeat_n(1900, 100)));
         let read = |are_apart| range(&near, MissingNumbers { are_apart, ..of(1900, true) }).of(1900);
         assert_eq!((read(false), read(true)), (1900, 1499));
         // Near the others they are one of them.
         assert!(with_missing(100, 2050).low() > 900);
-        assert_eq!(range(&[7; 10], of(7, true)), CodeRange::BOUNDS);
+        assert_eq!(range(&counts([7; 10]), of(7, true)), CodeRange::BOUNDS);
     }
 
     /// By hand: a thousand codes from 1000 on, whose whole range has a margin of 100, and one row more.
     #[test]
     fn a_range_for_a_number_holds_all_rows_but_those_far_beyond() {
         let missing = MissingNumbers { code: 16_384, is_open: true, are_apart: false };
-        let with = |more: &[u16]| held_range(&(1000..2000).chain(more.iter().copied()).collect::<Vec<u16>>(), missing);
+        let with = |more: &[u16]| held_range(&counts((1000..2000).chain(more.iter().copied())), missing);
         assert_eq!(with(&[]), CodeRange::new(900, 2099));
         assert_eq!(with(&[8000]), CodeRange::new(300, 8700));
         assert!(with(&[32_000]).high() < 2100, "the others hold less than a tenth of that");
-        assert_eq!(held_range(&[7; 100], missing), CodeRange::BOUNDS);
+        assert_eq!(held_range(&counts([7; 100]), missing), CodeRange::BOUNDS);
         // Missing values are no part of what rows hold.
         let read = with(&[16_384; 30]);
         assert_eq!([read.of(16_384), read.low(), read.high()], [1500, 900, 2099]);
-        let read = held_range(
-            &(1000..2000).chain([16_384; 30]).collect::<Vec<u16>>(),
-            MissingNumbers { is_open: false, ..missing },
-        );
+        let read = held_range(&counts((1000..2000).chain([16_384; 30])), MissingNumbers { is_open: false, ..missing });
         assert_eq!(read.of(16_384), 16_384, "the middle of the bounds is what they are to be read as");
     }
 
     #[test]
     fn a_number_that_is_hardly_ever_another_is_read_within_its_bounds() {
-        assert_eq!(shortest_range(std::iter::repeat_n(7, 1000).chain([CODE_MAX; 10]).collect()), CodeRange::BOUNDS);
-        assert_eq!(shortest_range(vec![5]), CodeRange::BOUNDS);
-        assert_eq!(shortest_range(Vec::new()), CodeRange::BOUNDS);
+        assert_eq!(shortest_range(&counts(std::iter::repeat_n(7, 1000).chain([CODE_MAX; 10]))), CodeRange::BOUNDS);
+        assert_eq!(shortest_range(&counts([5])), CodeRange::BOUNDS);
+        assert_eq!(shortest_range(&counts([])), CodeRange::BOUNDS);
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod nearest_weights;
 mod predictive;
 mod prior;
 mod response_model;
+mod row_sample;
 mod scale_of_scores;
 mod statistic;
 
@@ -109,7 +110,7 @@ pub struct Mode {
 pub fn mode(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior, tau: f64) -> Result<Mode, MapError> {
     assert!(model != ResponseModel::Linear, "a linear model has no mode without the variance of its labels");
     statistic.check(model)?;
-    let mut descent = Descent::start(statistic, model, prior)?;
+    let mut descent = Descent::start(statistic, model, prior, None)?;
     let posterior = descent.mode(Choice { tau, variance: 0.0, log_prior: 0.0 }, EXACT)?;
     Ok(Mode { weights: weights_of(&posterior.mean, model, prior), log_evidence: posterior.log_weight })
 }

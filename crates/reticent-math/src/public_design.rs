@@ -27,7 +27,7 @@ pub const INTEGER_NORM: i32 = 1 << 20;
 /// Rows that the map is fitted to; of a longer table, evenly spaced ones. More would not change it noticeably.
 const ROWS_FITTED: usize = 20_000;
 
-/// Rows that are mapped at a time.
+/// Most rows that are mapped at a time.
 const BLOCK: usize = 2_048;
 
 /// Public features that give no design.
@@ -276,10 +276,11 @@ fn integers_of_blocks(
     outputs: usize,
     of_block: impl Fn(MatRef<'_, f64>) -> Vec<i32> + Sync,
 ) -> Vec<i32> {
+    let length = rows.rows_of_part(BLOCK);
     let mut integers = vec![0; rows.nrows() * outputs];
-    let blocks = integers.par_chunks_mut(BLOCK * outputs.max(1)).enumerate();
+    let blocks = integers.par_chunks_mut(length * outputs.max(1)).enumerate();
     blocks.for_each_init(Vec::new, |room, (block, integers)| {
-        let (first, count) = (block * BLOCK, integers.len() / outputs);
+        let (first, count) = (block * length, integers.len() / outputs);
         integers.copy_from_slice(&of_block(rows.block(first..first + count, room)));
     });
     integers

@@ -114,6 +114,20 @@ impl<'a> PublicRows<'a> {
         MatRef::from_row_major_slice(room, count, columns)
     }
 
+    /// Rows whose numbers have room in a core's cache: at least one, at most so many.
+    pub(crate) fn rows_of_part(&self, most: usize) -> usize {
+        (PART / self.ncols().max(1)).clamp(1, most)
+    }
+
+    /// Calls `visit` with some rows, so many at a time that however wide they are they take little room.
+    pub(crate) fn for_each_part(&self, rows: Range<usize>, mut visit: impl FnMut(Range<usize>, MatRef<'_, f64>)) {
+        let (mut room, length) = (Vec::new(), self.rows_of_part(rows.len().max(1)));
+        for start in rows.clone().step_by(length) {
+            let part = start..(start + length).min(rows.end);
+            visit(part.clone(), self.block(part, &mut room));
+        }
+    }
+
     /// Calls `visit` with each of some rows, in their order.
     pub fn for_each_row(&self, rows: Range<usize>, mut visit: impl FnMut(&[f64])) {
         let mut row = vec![0.0; self.ncols()];
@@ -142,9 +156,11 @@ impl<'a> PublicRows<'a> {
     #[must_use]
     pub fn longest_row(&self) -> f64 {
         let of_blocks = of_row_blocks(self.nrows(), 1, |rows| {
-            let mut room = Vec::new();
-            let block = self.block(rows, &mut room);
-            (0..block.nrows()).map(|row| block.row(row).norm_l2()).fold(0.0, f64::max)
+            let mut longest: f64 = 0.0;
+            self.for_each_part(rows, |_, part| {
+                longest = (0..part.nrows()).map(|row| part.row(row).norm_l2()).fold(longest, f64::max);
+            });
+            longest
         });
         of_blocks.into_iter().fold(0.0, f64::max)
     }
@@ -184,6 +200,9 @@ impl<'a> PublicRows<'a> {
         }
     }
 }
+
+/// Numbers that are widened at a time where rows may be of any width: 2 MiB of them.
+const PART: usize = 1 << 18;
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::fixed_sequence::FixedSequence;
 use crate::noise_aware_map::{ResponseModel, Statistic};
-use crate::product::product;
+use crate::product::{add_product, product};
 use crate::public_rows::PublicRows;
 use crate::row_blocks::sum_of_row_blocks;
 
@@ -120,19 +120,22 @@ pub fn descend(
 fn mean_product(features: PublicRows<'_>, rows: PublicRows<'_>, model: ResponseModel, weights: &Mat<f64>) -> Mat<f64> {
     let outputs = model.outputs();
     let sum = sum_of_row_blocks(features.nrows(), outputs, |block| {
-        let mut room = Vec::new();
-        let mut means = product(features.block(block.clone(), &mut room), weights);
-        let mut scores = vec![0.0; outputs];
-        for row in 0..block.len() {
-            for (output, score) in scores.iter_mut().enumerate() {
-                *score = means[(row, output)];
+        let (mut scores, mut room) = (vec![0.0; outputs], Vec::new());
+        let mut sum = Mat::zeros(rows.ncols(), outputs);
+        features.for_each_part(block, |part, features| {
+            let mut means = product(features, weights);
+            for row in 0..part.len() {
+                for (output, score) in scores.iter_mut().enumerate() {
+                    *score = means[(row, output)];
+                }
+                model.mean(&mut scores);
+                for (output, mean) in scores.iter().enumerate() {
+                    means[(row, output)] = *mean;
+                }
             }
-            model.mean(&mut scores);
-            for (output, mean) in scores.iter().enumerate() {
-                means[(row, output)] = *mean;
-            }
-        }
-        product(rows.block(block, &mut room).transpose(), &means)
+            add_product(sum.as_mut(), rows.block(part, &mut room).transpose(), &means);
+        });
+        sum
     });
     sum * faer::Scale(1.0 / features.nrows() as f64)
 }
@@ -147,9 +150,11 @@ fn largest_curvature(features: PublicRows<'_>, model: ResponseModel) -> f64 {
     let times_gram = |vector: &Mat<f64>| match &gram {
         Some(gram) => gram * vector,
         None => sum_of_row_blocks(features.nrows(), 1, |block| {
-            let mut room = Vec::new();
-            let rows = features.block(block, &mut room);
-            product(rows.transpose(), product(rows, vector))
+            let mut sum = Mat::zeros(vector.nrows(), 1);
+            features.for_each_part(block, |_, rows| {
+                add_product(sum.as_mut(), rows.transpose(), product(rows, vector));
+            });
+            sum
         }),
     };
     let mut vector = Mat::<f64>::ones(features.ncols(), 1);

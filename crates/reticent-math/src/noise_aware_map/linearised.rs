@@ -6,6 +6,7 @@ use faer::{Mat, MatRef};
 
 use super::algebra::stack;
 use super::prior::weights_of;
+use super::row_sample::RowSample;
 use super::{Prior, ResponseModel, Statistic};
 use crate::product::{add_lower_half, add_product, product};
 use crate::row_blocks::{of_row_blocks, sum_of_row_blocks};
@@ -20,19 +21,33 @@ pub(super) struct Linearised {
 
 impl Linearised {
     pub(super) fn at(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior, parameters: &Mat<f64>) -> Self {
-        let weights = weights_of(parameters, model, prior);
-        let sums = of_row_blocks(statistic.features.nrows(), rows_of_task(statistic, model), |rows| {
-            Sums::of(statistic, model, &weights, rows)
-        });
-        let mut sums = sums.into_iter().reduce(Sums::joined).expect("one block at least");
-        sums.mirror(model.contrasts());
+        let sums = Sums::of_all(statistic, model, &weights_of(parameters, model, prior));
+        let residual = stack((statistic.released * model.basis()).as_ref()) - &sums.expected;
+        Self::of(statistic, parameters, residual, sums, 1.0)
+    }
+
+    /// The residual of all rows, which is given, with derivative and covariance as a sample of them has them.
+    pub(super) fn near(
+        statistic: &Statistic<'_>,
+        sample: &RowSample,
+        model: ResponseModel,
+        prior: &Prior,
+        parameters: &Mat<f64>,
+        residual: Mat<f64>,
+    ) -> Self {
+        let sums = Sums::of_all(&sample.of(statistic), model, &weights_of(parameters, model, prior));
+        Self::of(statistic, parameters, residual, sums, sample.rows_each())
+    }
+
+    /// Each row that was added up stands for so many.
+    fn of(statistic: &Statistic<'_>, parameters: &Mat<f64>, residual: Mat<f64>, sums: Sums, rows_each: f64) -> Self {
         let outputs = sums.covariance.nrows();
         let noise = Mat::<f64>::identity(outputs, outputs) * faer::Scale(statistic.noise.powi(2));
         Self {
             parameters: parameters.clone(),
-            residual: stack((statistic.released * model.basis()).as_ref()) - sums.expected,
-            jacobian: sums.jacobian,
-            covariance: noise + sums.covariance * faer::Scale(1.0 / statistic.labels_per_row),
+            residual,
+            jacobian: sums.jacobian * faer::Scale(rows_each),
+            covariance: noise + sums.covariance * faer::Scale(rows_each / statistic.labels_per_row),
         }
     }
 }
@@ -66,6 +81,15 @@ struct Sums {
 }
 
 impl Sums {
+    fn of_all(statistic: &Statistic<'_>, model: ResponseModel, weights: &Mat<f64>) -> Self {
+        let sums = of_row_blocks(statistic.features.nrows(), rows_of_task(statistic, model), |rows| {
+            Self::of(statistic, model, weights, rows)
+        });
+        let mut sums = sums.into_iter().reduce(Self::joined).expect("one block at least");
+        sums.mirror(model.contrasts());
+        sums
+    }
+
     fn of(statistic: &Statistic<'_>, model: ResponseModel, weights: &Mat<f64>, rows: Range<usize>) -> Self {
         let (basis, contrasts) = (model.basis(), model.contrasts());
         let (outputs, columns) = (statistic.rows.ncols(), statistic.features.ncols());
