@@ -147,7 +147,7 @@ const PRINTABLE: &[(&str, &[&str])] = &[
     ("reticent-core/src/target_window.rs", &["TargetWindow", "WindowDocument", "NoWindow"]),
     ("reticent-curator/src/draft.rs", &["DraftOptions"]),
     ("reticent-curator/src/external_sort.rs", &["SortShape"]),
-    ("reticent-curator/src/identified_rows.rs", &["Columns", "UnknownId", "IdentifiedRowsError"]),
+    ("reticent-curator/src/identified_rows.rs", &["UnknownId", "IdentifiedRowsError"]),
     ("reticent-curator/src/kernel/instructions.rs", &["Instructions", "Set"]),
     ("reticent-curator/src/kernel/softmax.rs", &["SoftmaxSlopes"]),
     ("reticent-curator/src/kernel/tile_unit.rs", &["TileUnit"]),
