@@ -266,7 +266,7 @@ pub trait UnitNumber: Copy {
     /// What a code stands for.
     fn of_code(code: u16) -> Self;
 
-    /// The nearest code.
+    /// The nearest code there is.
     fn code(self) -> u16;
 }
 
@@ -276,7 +276,7 @@ impl UnitNumber for f64 {
     }
 
     fn code(self) -> u16 {
-        (self * Self::from(CODE_MAX)).round() as u16
+        ((self * Self::from(CODE_MAX)).round() as u16).min(CODE_MAX)
     }
 }
 

@@ -65,7 +65,7 @@ impl IdentifiedRows<u16> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, IdentifiedRowsError> {
         let coding = Coding::of(schema);
-        Self::read(source, coding.columns().len(), progress, || {
+        Self::read(source, [coding.columns().len(); 2], progress, || {
             let mut codes = vec![0u16; coding.codes()];
             let coding = &coding;
             move |cells: &[Cell], columns: &mut [u16]| {
@@ -77,13 +77,14 @@ impl IdentifiedRows<u16> {
 }
 
 impl<N: Copy + Default + Send + 'static> IdentifiedRows<N> {
-    /// Reads a source that was opened with event ids; each of the makers of `maker` makes `width` numbers of the cells of a row.
+    /// Reads a source that was opened with event ids; each of the makers of `maker` makes `width` numbers of the cells of a row, of which `held` are made
+    /// in the end.
     ///
     /// # Errors
     /// [`IdentifiedRowsError`].
     pub fn read<M: FnMut(&[Cell], &mut [N]) + Send>(
         source: TableSource,
-        width: usize,
+        [width, held]: [usize; 2],
         progress: &mut dyn FnMut(u64),
         maker: impl Fn() -> M + Sync,
     ) -> Result<Self, IdentifiedRowsError> {
@@ -93,7 +94,7 @@ impl<N: Copy + Default + Send + 'static> IdentifiedRows<N> {
             let (mut make, found) = (maker(), &found);
             move |row: Row<'_>, made: &mut MadeRows<N>| {
                 // A table that is too large is read to its end, for the number of its rows, and held no further.
-                if PublicFeatures::check_size(1 + found.fetch_add(1, Ordering::Relaxed), width).is_err() {
+                if PublicFeatures::check_size(1 + found.fetch_add(1, Ordering::Relaxed), held).is_err() {
                     return;
                 }
                 made.ids.push(row.id.unwrap_or_default().into());
@@ -107,7 +108,7 @@ impl<N: Copy + Default + Send + 'static> IdentifiedRows<N> {
             rows.numbers.extend_from_slice(&made.numbers);
             Ok(())
         })?;
-        PublicFeatures::check_size(found.into_inner(), width)?;
+        PublicFeatures::check_size(found.into_inner(), held)?;
         Ok(rows)
     }
 

@@ -4,55 +4,57 @@ use rayon::prelude::*;
 use reticent_core::coding::{CODE_MAX, UnitNumber};
 use reticent_core::encoding::CodeRange;
 
-/// Rows by code.
-#[derive(Clone)]
-pub(crate) struct CodeCounts {
-    /// One count a code.
-    counts: Vec<u64>,
-    total: u64,
-}
+/// Codes that some row has, ascending, each with its number of rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CodeCounts(Vec<(u16, u64)>);
 
 impl CodeCounts {
     /// Of the numbers at some places of rows of `width`: one list of counts a place.
     pub(crate) fn of_places<N: UnitNumber + Sync>(rows: &[N], width: usize, places: &[usize]) -> Vec<Self> {
-        let none = || vec![Self { counts: vec![0; usize::from(CODE_MAX) + 1], total: 0 }; places.len()];
-        // As many parts as threads: each has counts of its own.
-        let rows_of_part = (rows.len() / width).div_ceil(rayon::current_num_threads()).max(1);
+        // A table of all codes takes longer to go through than fewer rows to sort.
+        if rows.len() / width < CODES {
+            return places.par_iter().map(|place| Self::of_few(rows, width, *place)).collect();
+        }
+        let none = || vec![vec![0u64; CODES]; places.len()];
+        // As many parts as threads: each has tables of its own.
+        let rows_of_part = (rows.len() / width).div_ceil(rayon::current_num_threads());
         let parts = rows.par_chunks(rows_of_part * width).map(|rows| {
-            let mut all = none();
+            let mut tables = none();
             for row in rows.chunks_exact(width) {
-                all.iter_mut().zip(places).for_each(|(of_place, place)| of_place.add(row[*place].code(), 1));
+                tables.iter_mut().zip(places).for_each(|(table, place)| table[usize::from(row[*place].code())] += 1);
             }
-            all
+            tables
         });
-        parts.reduce(none, |mut all, part| {
-            for (sum, part) in all.iter_mut().zip(part) {
-                part.each().for_each(|(code, count)| sum.add(code, count));
+        let tables = parts.reduce(none, |mut sums, part| {
+            for (sum, count) in sums.iter_mut().flatten().zip(part.into_iter().flatten()) {
+                *sum += count;
             }
-            all
-        })
+            sums
+        });
+        let of_table = |table: Vec<u64>| Self((0..).zip(table).filter(|(_, count)| *count > 0).collect());
+        tables.into_iter().map(of_table).collect()
     }
 
-    fn add(&mut self, code: u16, count: u64) {
-        self.counts[usize::from(code)] += count;
-        self.total += count;
+    fn of_few<N: UnitNumber>(rows: &[N], width: usize, place: usize) -> Self {
+        let mut codes: Vec<u16> = rows.iter().skip(place).step_by(width).map(|number| number.code()).collect();
+        codes.sort_unstable();
+        let runs = codes.chunk_by(|one, other| one == other);
+        Self(runs.map(|run| (run[0], run.len() as u64)).collect())
     }
 
     /// The rows with another code than this.
     pub(crate) fn without(&self, code: u16) -> Self {
-        let mut others = self.clone();
-        others.total -= std::mem::take(&mut others.counts[usize::from(code)]);
-        others
+        Self(self.each().filter(|(other, _)| *other != code).collect())
     }
 
     /// Number of rows.
     pub(crate) fn total(&self) -> u64 {
-        self.total
+        self.each().map(|(_, count)| count).sum()
     }
 
     /// Codes that some row has, ascending, each with its number of rows.
     pub(crate) fn each(&self) -> impl DoubleEndedIterator<Item = (u16, u64)> {
-        (0..=CODE_MAX).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
+        self.0.iter().copied()
     }
 
     /// Rows beyond a range.
@@ -68,7 +70,7 @@ impl CodeCounts {
     /// The mean of codes as they are read in a range, to the nearest.
     pub(crate) fn mean_in(&self, range: CodeRange) -> u16 {
         let sum: f64 = self.each().map(|(code, count)| f64::from(range.of(code)) * count as f64).sum();
-        (sum / self.total.max(1) as f64).round() as u16
+        (sum / self.total().max(1) as f64).round() as u16
     }
 
     /// The shortest run of codes that so many rows have, the first of several: its ends.
@@ -91,6 +93,8 @@ impl CodeCounts {
         shortest
     }
 }
+
+const CODES: usize = CODE_MAX as usize + 1;
 
 #[cfg(test)]
 mod tests {
@@ -117,17 +121,14 @@ mod tests {
 
     #[test]
     fn places_are_counted_side_by_side_on_any_number_of_threads() {
-        let rows: Vec<f64> = (0..3000).map(|place| f64::from(place % 7) / 7.0).collect();
+        let rows: Vec<f64> = (0..3 * 40_000).map(|place| f64::from(place % 7) / 7.0).collect();
         let on_threads = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a few threads can be had");
-            let counts = pool.install(|| CodeCounts::of_places(&rows, 3, &[2, 0]));
-            counts.iter().map(|counts| counts.each().collect::<Vec<_>>()).collect::<Vec<_>>()
+            pool.install(|| CodeCounts::of_places(&rows, 3, &[2, 0]))
         };
-        let expected: Vec<(u16, u64)> = (0..7u16)
-            .map(|code| (f64::from(code) / 7.0).code())
-            .map(|code| (code, rows.chunks(3).filter(|row| row[2].code() == code).count() as u64))
-            .collect();
-        assert_eq!(on_threads(1)[0], expected);
+        let expected = vec![CodeCounts::of_few(&rows, 3, 2), CodeCounts::of_few(&rows, 3, 0)];
+        assert_eq!(expected[0].total(), 40_000);
+        assert_eq!(on_threads(1), expected);
         assert_eq!(on_threads(3), on_threads(1));
     }
 }

@@ -256,7 +256,7 @@ mod tests {
         let coding = Coding::of(&Schema::from_text(text).expect("legal"));
         let columns = coding.columns().len();
         let row = |number: u16| [CODE_MAX, CODE_MAX].into_iter().chain(vec![0; columns - 3]).chain([number]);
-        let mut codes: Vec<u16> = (0..200).flat_map(|place| row(place % 100 * (CODE_MAX / 1000))).collect();
+        let mut codes: Vec<u16> = (0..200).flat_map(|place| row(place % 100 * 131 / 4)).collect();
         codes.extend(row(CODE_MAX));
         let (read, ranges) = within_ranges(PublicFeatures { columns, codes: codes.clone() }, &coding);
         assert_eq!(ranges[0], CodeRange::BOUNDS);

@@ -24,11 +24,8 @@ use crate::symmetric_factors::{cholesky, eigen};
 /// Largest norm of an integer row: `d_i = q_i / 2^20`.
 pub const INTEGER_NORM: i32 = 1 << 20;
 
-/// Rows that the map is fitted to; of a longer table, evenly spaced ones. More would not change it noticeably.
+/// Rows that the map is fitted to; of a longer table, rows that are spread over it. More would not change it noticeably.
 const ROWS_FITTED: usize = 20_000;
-
-/// Most rows that are mapped at a time.
-const BLOCK: usize = 2_048;
 
 /// Public features that give no design.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -255,11 +252,14 @@ impl RowMap {
         mapped
     }
 
-    /// The same as integers in steps of `1 / INTEGER_NORM`, row after row; the norm of every integer row is at most
-    /// [`INTEGER_NORM`].
+    /// The same as integers in steps of `1 / INTEGER_NORM`, row after row of `width`, with zeros behind the outputs; the norm of every integer row is
+    /// at most [`INTEGER_NORM`].
+    ///
+    /// # Panics
+    /// When the outputs are more than `width`.
     #[must_use]
-    pub fn integer_rows<'a>(&self, features: impl Into<PublicRows<'a>>) -> Vec<i32> {
-        integers_of_blocks(features.into(), self.outputs(), |block| integers_within(self.apply(block).as_ref(), 1.0))
+    pub fn integer_rows<'a>(&self, features: impl Into<PublicRows<'a>>, width: usize) -> Vec<i32> {
+        integers_of_blocks(features.into(), width, |block| integers_within(self.apply(block).as_ref(), 1.0))
     }
 }
 
@@ -270,18 +270,22 @@ pub fn integer_multiples<'a>(rows: impl Into<PublicRows<'a>>, factor: f64) -> Ve
     integers_of_blocks(rows, rows.ncols(), |block| integers_within(block, factor))
 }
 
-/// What `of_block` makes of each block of rows, `outputs` integers a row.
+/// What `of_block` makes of each block of rows, as many integers a row, each row at the beginning of one of `width`.
 fn integers_of_blocks(
     rows: PublicRows<'_>,
-    outputs: usize,
+    width: usize,
     of_block: impl Fn(MatRef<'_, f64>) -> Vec<i32> + Sync,
 ) -> Vec<i32> {
-    let length = rows.rows_of_part(BLOCK);
-    let mut integers = vec![0; rows.nrows() * outputs];
-    let blocks = integers.par_chunks_mut(length * outputs.max(1)).enumerate();
+    let length = rows.rows_of_part();
+    let mut integers = vec![0; rows.nrows() * width];
+    let blocks = integers.par_chunks_mut(length * width).enumerate();
     blocks.for_each_init(Vec::new, |room, (block, integers)| {
-        let (first, count) = (block * length, integers.len() / outputs);
-        integers.copy_from_slice(&of_block(rows.block(first..first + count, room)));
+        let (first, count) = (block * length, integers.len() / width);
+        let made = of_block(rows.block(first..first + count, room));
+        let outputs = made.len() / count;
+        for (row, made) in integers.chunks_exact_mut(width).zip(made.chunks_exact(outputs)) {
+            row[..outputs].copy_from_slice(made);
+        }
     });
     integers
 }
@@ -357,7 +361,7 @@ fn sample(features: PublicRows<'_>) -> Result<Mat<f64>, DesignError> {
     if rows == 0 || features.ncols() == 0 {
         return Err(DesignError::Empty);
     }
-    let sample = features.evenly_spaced(ROWS_FITTED);
+    let sample = features.spread(ROWS_FITTED);
     if (0..sample.ncols()).any(|column| !sample.col(column).iter().all(|value| value.is_finite())) {
         return Err(DesignError::NotFinite);
     }

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use faer::{Mat, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
-use crate::product::product;
-use crate::row_blocks::{of_row_blocks, sum_of_row_blocks};
+use crate::fixed_sequence::FixedSequence;
+use crate::product::{add_product, product};
+use crate::row_blocks::{of_row_blocks, rows_of_task, sum_of_row_blocks};
 
 /// Rows × columns of public numbers.
 #[derive(Clone, Copy, Debug)]
@@ -52,11 +53,12 @@ impl<'a> PublicRows<'a> {
     /// Some columns of rows of `width` integers, in steps of `step`.
     ///
     /// # Panics
-    /// When the integers do not fill whole rows, or have no such column.
+    /// When the integers do not fill whole rows, have no such column, or columns are not ascending.
     #[must_use]
     pub fn of_integers(integers: &'a [i32], width: usize, taken: &'a [usize], step: f64) -> Self {
         assert!(integers.len().is_multiple_of(width), "rows of {width} integers");
-        assert!(taken.iter().all(|column| *column < width), "columns of {width}");
+        assert!(taken.is_sorted_by(|one, other| one < other), "columns from left to right");
+        assert!(taken.last().is_none_or(|column| *column < width), "columns of {width}");
         Self(Kept::Integers { integers, width, taken, step })
     }
 
@@ -114,14 +116,14 @@ impl<'a> PublicRows<'a> {
         MatRef::from_row_major_slice(room, count, columns)
     }
 
-    /// Rows whose numbers have room in a core's cache: at least one, at most so many.
-    pub(crate) fn rows_of_part(&self, most: usize) -> usize {
-        (PART / self.ncols().max(1)).clamp(1, most)
+    /// Rows that are worth going through at a time.
+    pub(crate) fn rows_of_part(&self) -> usize {
+        (NUMBERS_OF_PART / self.ncols().max(1)).clamp(1, ROWS_OF_PART)
     }
 
     /// Calls `visit` with some rows, so many at a time that however wide they are they take little room.
     pub(crate) fn for_each_part(&self, rows: Range<usize>, mut visit: impl FnMut(Range<usize>, MatRef<'_, f64>)) {
-        let (mut room, length) = (Vec::new(), self.rows_of_part(rows.len().max(1)));
+        let (mut room, length) = (Vec::new(), self.rows_of_part());
         for start in rows.clone().step_by(length) {
             let part = start..(start + length).min(rows.end);
             visit(part.clone(), self.block(part, &mut room));
@@ -129,7 +131,7 @@ impl<'a> PublicRows<'a> {
     }
 
     /// Calls `visit` with each of some rows, in their order.
-    pub fn for_each_row(&self, rows: Range<usize>, mut visit: impl FnMut(&[f64])) {
+    pub(crate) fn for_each_row(&self, rows: Range<usize>, mut visit: impl FnMut(&[f64])) {
         let mut row = vec![0.0; self.ncols()];
         for place in rows {
             self.write_row(place, &mut row);
@@ -139,17 +141,27 @@ impl<'a> PublicRows<'a> {
 
     /// These rows.
     pub(crate) fn gathered(&self, places: &[usize]) -> Mat<f64> {
-        let mut rows = vec![0.0; places.len() * self.ncols()];
-        rows.chunks_exact_mut(self.ncols().max(1)).zip(places).for_each(|(row, place)| self.write_row(*place, row));
-        MatRef::from_row_major_slice(&rows, places.len(), self.ncols()).to_owned()
+        let (mut rows, mut row) = (Mat::zeros(places.len(), self.ncols()), vec![0.0; self.ncols()]);
+        for (to, place) in places.iter().enumerate() {
+            self.write_row(*place, &mut row);
+            rows.row_mut(to).iter_mut().zip(&row).for_each(|(to, number)| *to = *number);
+        }
+        rows
     }
 
-    /// All rows, or of more than `most` so many.
-    pub(crate) fn evenly_spaced(&self, most: usize) -> Mat<f64> {
+    /// All rows, or of more than `most` so many: one of each of as many stretches of rows. Which is drawn, the same every time: rows at equal
+    /// distances would be all of one kind where kinds take turns.
+    pub(crate) fn spread(&self, most: usize) -> Mat<f64> {
         let rows = self.nrows();
         let taken = rows.min(most);
+        let mut sequence = FixedSequence::new(SEED);
         // Wide enough for rows beyond 2^32: the product stays below 2^64 for any table in memory.
-        self.gathered(&(0..taken).map(|row| row * rows / taken).collect::<Vec<_>>())
+        let start = |stretch: usize| stretch * rows / taken;
+        let drawn = (0..taken).map(|stretch| {
+            let length = start(stretch + 1) - start(stretch);
+            start(stretch) + sequence.next_below(length as u64) as usize
+        });
+        self.gathered(&drawn.collect::<Vec<_>>())
     }
 
     /// Largest L2 norm of a row.
@@ -178,9 +190,21 @@ impl<'a> PublicRows<'a> {
 
     /// `Xᵀ Z` for as many other rows.
     pub(crate) fn transpose_times(&self, others: PublicRows<'_>) -> Mat<f64> {
-        sum_of_row_blocks(self.nrows(), self.ncols().max(others.ncols()), |rows| {
-            let (mut room, mut other_room) = (Vec::new(), Vec::new());
-            product(self.block(rows.clone(), &mut room).transpose(), others.block(rows, &mut other_room))
+        self.sum((self.ncols(), others.ncols()), |mut sum, part, rows| {
+            add_product(sum.as_mut(), rows.transpose(), others.block(part, &mut Vec::new()));
+        })
+    }
+
+    /// A matrix to which `add` adds what some rows bring, on all threads.
+    pub(crate) fn sum(
+        &self,
+        (nrows, ncols): (usize, usize),
+        add: impl Fn(MatMut<'_, f64>, Range<usize>, MatRef<'_, f64>) + Sync,
+    ) -> Mat<f64> {
+        sum_of_row_blocks(self.nrows(), rows_of_task(self.nrows(), nrows * ncols), |rows| {
+            let mut sum = Mat::zeros(nrows, ncols);
+            self.for_each_part(rows, |part, rows| add(sum.as_mut(), part, rows));
+            sum
         })
     }
 
@@ -201,8 +225,11 @@ impl<'a> PublicRows<'a> {
     }
 }
 
-/// Numbers that are widened at a time where rows may be of any width: 2 MiB of them.
-const PART: usize = 1 << 18;
+/// Of the rows that are drawn.
+const SEED: u64 = 20_000;
+/// Most rows that are widened at a time, and most numbers of them, however wide rows are: 8 MiB.
+const ROWS_OF_PART: usize = 2_048;
+const NUMBERS_OF_PART: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -225,7 +252,7 @@ mod tests {
         for found in [of_codes, of_integers] {
             assert_eq!((found.nrows(), found.ncols()), (rows, columns));
             assert_eq!(found.block(17..4_321, &mut Vec::new()), expected.block(17..4_321, &mut Vec::new()));
-            assert_eq!(found.evenly_spaced(999), expected.evenly_spaced(999));
+            assert_eq!(found.spread(999), expected.spread(999));
             assert_eq!(found.longest_row().to_bits(), expected.longest_row().to_bits());
             assert_eq!(found.times(&weights), expected.times(&weights));
             assert_eq!(found.transpose_times(found), expected.transpose_times(expected));
@@ -238,7 +265,7 @@ mod tests {
         }
         let none = PublicRows::of_integers(&integers, columns + 1, &[], 0.001);
         assert_eq!((none.nrows(), none.ncols(), none.block(2..9, &mut Vec::new()).shape()), (rows, 0, (7, 0)));
-        assert_eq!(expected.evenly_spaced(rows), numbers);
+        assert_eq!(expected.spread(rows), numbers);
         assert!((expected.times(&weights) - &numbers * &weights).norm_max() < 1e-12);
         assert!((expected.transpose_times(expected) - numbers.transpose() * &numbers).norm_max() < 1e-9);
     }

@@ -14,7 +14,6 @@ use crate::fixed_sequence::FixedSequence;
 use crate::noise_aware_map::{ResponseModel, Statistic};
 use crate::product::{add_product, product};
 use crate::public_rows::PublicRows;
-use crate::row_blocks::sum_of_row_blocks;
 
 /// How to descend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,8 +97,13 @@ pub fn descend(
             None => mean_product(statistic.features, statistic.rows, model, &weights),
             Some(batch) => {
                 let taken: Vec<usize> = (0..batch).map(|_| order.next()).collect();
-                let (features, rows) = (statistic.features.gathered(&taken), statistic.rows.gathered(&taken));
-                mean_product(features.as_ref().into(), rows.as_ref().into(), model, &weights)
+                let mut mean = Mat::zeros(columns, model.outputs());
+                for taken in taken.chunks(statistic.features.rows_of_part()) {
+                    let (features, rows) = (statistic.features.gathered(taken), statistic.rows.gathered(taken));
+                    let of_these = mean_product(features.as_ref().into(), rows.as_ref().into(), model, &weights);
+                    mean += of_these * faer::Scale(taken.len() as f64 / batch as f64);
+                }
+                mean
             }
         };
         let mut gradient = label_free * faer::Scale(unit) - &labels;
@@ -119,23 +123,19 @@ pub fn descend(
 /// `(1/n) D^T p(theta)`.
 fn mean_product(features: PublicRows<'_>, rows: PublicRows<'_>, model: ResponseModel, weights: &Mat<f64>) -> Mat<f64> {
     let outputs = model.outputs();
-    let sum = sum_of_row_blocks(features.nrows(), outputs, |block| {
-        let (mut scores, mut room) = (vec![0.0; outputs], Vec::new());
-        let mut sum = Mat::zeros(rows.ncols(), outputs);
-        features.for_each_part(block, |part, features| {
-            let mut means = product(features, weights);
-            for row in 0..part.len() {
-                for (output, score) in scores.iter_mut().enumerate() {
-                    *score = means[(row, output)];
-                }
-                model.mean(&mut scores);
-                for (output, mean) in scores.iter().enumerate() {
-                    means[(row, output)] = *mean;
-                }
+    let sum = features.sum((rows.ncols(), outputs), |sum, part, features| {
+        let mut means = product(features, weights);
+        let mut scores = vec![0.0; outputs];
+        for row in 0..part.len() {
+            for (output, score) in scores.iter_mut().enumerate() {
+                *score = means[(row, output)];
             }
-            add_product(sum.as_mut(), rows.block(part, &mut room).transpose(), &means);
-        });
-        sum
+            model.mean(&mut scores);
+            for (output, mean) in scores.iter().enumerate() {
+                means[(row, output)] = *mean;
+            }
+        }
+        add_product(sum, rows.block(part, &mut Vec::new()).transpose(), &means);
     });
     sum * faer::Scale(1.0 / features.nrows() as f64)
 }
@@ -149,12 +149,8 @@ fn largest_curvature(features: PublicRows<'_>, model: ResponseModel) -> f64 {
     let gram = (features.ncols() <= ROUNDS).then(|| features.transpose_times(features));
     let times_gram = |vector: &Mat<f64>| match &gram {
         Some(gram) => gram * vector,
-        None => sum_of_row_blocks(features.nrows(), 1, |block| {
-            let mut sum = Mat::zeros(vector.nrows(), 1);
-            features.for_each_part(block, |_, rows| {
-                add_product(sum.as_mut(), rows.transpose(), product(rows, vector));
-            });
-            sum
+        None => features.sum((vector.nrows(), 1), |sum, _, rows| {
+            add_product(sum, rows.transpose(), product(rows, vector));
         }),
     };
     let mut vector = Mat::<f64>::ones(features.ncols(), 1);

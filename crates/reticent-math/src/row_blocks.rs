@@ -18,6 +18,11 @@ pub(crate) fn of_row_blocks<T: Send>(rows: usize, least: usize, of_block: impl F
     blocks.map(|block| of_block(block * length..((block + 1) * length).min(rows))).collect()
 }
 
+/// Rows that one thread adds up to a sum of so many numbers: as many sums are made side by side as have room.
+pub(crate) fn rows_of_task(rows: usize, numbers: usize) -> usize {
+    rows.div_ceil((NUMBERS_MAX / numbers.max(1)).clamp(1, TASKS_MAX))
+}
+
 /// The sum of the matrices that `of_block` makes of each block of rows.
 pub(crate) fn sum_of_row_blocks(
     rows: usize,
@@ -30,6 +35,9 @@ pub(crate) fn sum_of_row_blocks(
 
 /// Rows of a block: those of some dozens of columns stay in a core's cache from their scores to their slopes.
 const BLOCK: usize = 2_048;
+/// Most sums that are made side by side, and numbers in all of them together (a quarter of a gibibyte).
+const TASKS_MAX: usize = 64;
+const NUMBERS_MAX: usize = 1 << 25;
 
 #[cfg(test)]
 mod tests {

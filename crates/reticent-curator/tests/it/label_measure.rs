@@ -303,7 +303,7 @@ fn rows_come_in_the_order_of_a_list() {
     let source = TableSource::open_with_ids(&path, &schema, Need::Features, "event").expect("opens");
     let first_of =
         || |cells: &[Cell], made: &mut [f64]| made[0] = if let Cell::Number(age) = cells[0] { age } else { -1.0 };
-    let made = IdentifiedRows::read(source, 1, &mut |_| (), first_of).expect("reads");
+    let made = IdentifiedRows::read(source, [1, 1], &mut |_| (), first_of).expect("reads");
     assert_eq!(made.in_order_of(&home.list(WEIGHTS)).expect("all are there"), [0.0, 2.5, 10.0]);
 }
 

@@ -90,6 +90,13 @@ impl LabelQuestions {
         if outputs == 1 { Self::of_two_classes(scores) } else { Self::of_more_classes(scores, outputs) }
     }
 
+    /// Most columns of the weights for a model.
+    #[must_use]
+    pub fn columns_most(model: &Model) -> usize {
+        // A score and its bucket, of which zero may divide one; or a score and a hit of each class.
+        if model.outputs.len() == 1 { BUCKETS + 2 } else { 2 * model.outputs.len() }
+    }
+
     /// The weights: rows of norm at most `2^20`.
     #[must_use]
     pub fn matrix(&self) -> &PublicMatrix {

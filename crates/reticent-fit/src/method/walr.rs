@@ -222,7 +222,7 @@ pub fn public_matrix(
     noise_scale: f64,
 ) -> Result<PublicMatrix, UnfitFeatures> {
     let rows = rows_of(features);
-    let (integers, outputs) = match settings {
+    let integers = match settings {
         Settings::NoiseAware => {
             let of_classes = DESIGN_EFFECT.min(DESIGN_SCORE / (features.columns as f64 - 1.0).max(1.0).sqrt());
             let (curvature, effect) = match model {
@@ -233,19 +233,11 @@ pub fn public_matrix(
             let noise = noise_scale / (f64::from(MATRIX_NORM_MAX) * label_unit(model));
             let precision = Prior::new(rows, model, None).precision(effect);
             let map = public_design::fit(rows, curvature, noise, precision.as_ref()).map_err(unfit)?;
-            (map.integer_rows(rows), map.outputs())
+            map.integer_rows(rows, features.columns)
         }
-        Settings::Descent(_) => (public_design::integer_multiples(rows, 1.0 / rows.longest_row()), features.columns),
+        Settings::Descent(_) => public_design::integer_multiples(rows, 1.0 / rows.longest_row()),
     };
-    if outputs == features.columns {
-        return PublicMatrix::new(outputs, integers).map_err(unfit);
-    }
-    let mut values = Vec::with_capacity(rows.nrows() * features.columns);
-    for row in integers.chunks_exact(outputs) {
-        values.extend_from_slice(row);
-        values.resize(values.len() + features.columns - outputs, 0);
-    }
-    PublicMatrix::new(features.columns, values).map_err(unfit)
+    PublicMatrix::new(features.columns, integers).map_err(unfit)
 }
 
 /// What was released about the labels.

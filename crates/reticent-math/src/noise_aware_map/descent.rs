@@ -129,15 +129,15 @@ impl<'a> Descent<'a> {
             let Ok(posterior) = Information::new(&point, &covariance).posterior(precision, choice) else { return };
             self.covariance = covariance;
             let start = self.parameters.clone();
-            let Ok(moved) = self.move_to(&point, &posterior.mean, precision, LENGTH_NEAR) else {
-                self.parameters = start;
-                return;
-            };
-            // Where shorter steps help no more, the way by the sample is another than that by all rows.
-            if moved.decrement < NEAR || moved.length <= LENGTH_NEAR {
-                return;
+            match self.move_to(&point, &posterior.mean, precision, LENGTH_NEAR) {
+                Ok(moved) if moved.fell && moved.decrement >= NEAR => residual = moved.residual,
+                Ok(moved) if moved.fell => return,
+                // Where no step helps the way by the sample is another than that by all rows.
+                Ok(_) | Err(_) => {
+                    self.parameters = start;
+                    return;
+                }
             }
-            residual = moved.residual;
         }
     }
 
@@ -181,16 +181,17 @@ impl<'a> Descent<'a> {
         let decrement = dot(&moved, &self.covariance.solve(&moved)) + dot(&direction, &(precision * &direction));
         let current = objective(&point.residual, &self.parameters);
         let mut length = 1.0;
-        let (next, residual) = loop {
+        let (next, residual, fell) = loop {
             let next = &self.parameters + &direction * faer::Scale(length);
             let residual = self.residual_at(&next);
-            if length <= least || objective(&residual, &next) <= current {
-                break (next, residual);
+            let fell = objective(&residual, &next) <= current;
+            if fell || length <= least {
+                break (next, residual, fell);
             }
             length /= 2.0;
         };
         self.parameters = next;
-        if decrement.is_finite() { Ok(Moved { decrement, length, residual }) } else { Err(MapError::Scale) }
+        if decrement.is_finite() { Ok(Moved { decrement, fell, residual }) } else { Err(MapError::Scale) }
     }
 }
 
@@ -198,8 +199,8 @@ impl<'a> Descent<'a> {
 struct Moved {
     /// Squared length of the whole way, in the posterior's standard deviations.
     decrement: f64,
-    /// Share of it that was gone.
-    length: f64,
+    /// Whether the objective fell.
+    fell: bool,
     /// At its end.
     residual: Mat<f64>,
 }
@@ -211,7 +212,7 @@ const STEPS_MAX: usize = 80;
 /// Shortest share of a step.
 const LENGTH_LEAST: f64 = 1.0 / 1024.0;
 
-/// Most steps by a sample of the rows, squared length of the last one, and the share of a step below which it is given up.
+/// Most steps by a sample of the rows, squared length of the last one, and the share of a step at which it is given up.
 const STEPS_NEAR: usize = 20;
 const NEAR: f64 = 1e-2;
 const LENGTH_NEAR: f64 = 0.25;
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
     use crate::fixed_sequence::FixedSequence;
 
-    /// A table that is long enough for a sample, with a flag of a hundred rows that the sample has none of.
+    /// A table that is long enough for a sample, with a flag of 80 rows, of which the sample has some ten.
     #[test]
     fn modes_are_the_same_with_a_sample_and_without() {
         const ROWS: usize = 160_000;
@@ -256,8 +257,7 @@ mod tests {
                 square: None,
             };
             let sample = RowSample::of_long_table(&statistic).expect("a long table");
-            let of_sample = sample.of(&statistic).features.evenly_spaced(ROWS);
-            assert!(of_sample.nrows() == 20_000 && of_sample.col(3).norm_max() == 0.0);
+            assert_eq!(sample.of(&statistic).features.nrows(), 20_000);
             let modes = |sample| {
                 let mut descent = Descent::start(&statistic, model, &prior, sample).expect("finite");
                 descent.descend().expect("bounded").0

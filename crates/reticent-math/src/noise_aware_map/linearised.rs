@@ -9,7 +9,7 @@ use super::prior::weights_of;
 use super::row_sample::RowSample;
 use super::{Prior, ResponseModel, Statistic};
 use crate::product::{add_lower_half, add_product, product};
-use crate::row_blocks::{of_row_blocks, sum_of_row_blocks};
+use crate::row_blocks::{of_row_blocks, rows_of_task, sum_of_row_blocks};
 
 /// Residual, its derivative and its covariance at some parameters, in contrasts.
 pub(super) struct Linearised {
@@ -60,7 +60,7 @@ pub(super) fn residual(
     parameters: &Mat<f64>,
 ) -> Mat<f64> {
     let (weights, basis) = (weights_of(parameters, model, prior), model.basis());
-    let expected = sum_of_row_blocks(statistic.features.nrows(), rows_of_task(statistic, model), |rows| {
+    let expected = sum_of_row_blocks(statistic.features.nrows(), task(statistic, model), |rows| {
         let mut expected = Mat::zeros(statistic.rows.ncols(), model.outputs());
         each_block(statistic, model, &weights, rows, |_, rows, means| {
             add_product(expected.as_mut(), rows.transpose(), means);
@@ -82,7 +82,7 @@ struct Sums {
 
 impl Sums {
     fn of_all(statistic: &Statistic<'_>, model: ResponseModel, weights: &Mat<f64>) -> Self {
-        let sums = of_row_blocks(statistic.features.nrows(), rows_of_task(statistic, model), |rows| {
+        let sums = of_row_blocks(statistic.features.nrows(), task(statistic, model), |rows| {
             Self::of(statistic, model, weights, rows)
         });
         let mut sums = sums.into_iter().reduce(Self::joined).expect("one block at least");
@@ -168,12 +168,10 @@ fn contrast_covariances(
     }
 }
 
-/// Rows of the sums that one thread makes: as many of them are made side by side as have room.
-fn rows_of_task(statistic: &Statistic<'_>, model: ResponseModel) -> usize {
+/// Rows of a thread that makes [`Sums`].
+fn task(statistic: &Statistic<'_>, model: ResponseModel) -> usize {
     let (outputs, columns) = (statistic.rows.ncols(), statistic.features.ncols());
-    let numbers = outputs * (outputs + columns) * model.contrasts().pow(2);
-    let tasks = (NUMBERS_MAX / numbers.max(1)).clamp(1, TASKS_MAX);
-    statistic.features.nrows().div_ceil(tasks)
+    rows_of_task(statistic.features.nrows(), outputs * (outputs + columns) * model.contrasts().pow(2))
 }
 
 /// Calls `visit(features, rows, means)` for blocks of some of the rows; means has one column an output.
@@ -205,9 +203,6 @@ fn each_block(
 
 /// Rows that are worked on at a time.
 const BLOCK: usize = 2_048;
-/// Most sums that are made side by side, and numbers in all of them together (a quarter of a gibibyte).
-const TASKS_MAX: usize = 64;
-const NUMBERS_MAX: usize = 1 << 25;
 
 #[cfg(test)]
 mod tests {

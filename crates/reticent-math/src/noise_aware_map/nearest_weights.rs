@@ -20,7 +20,7 @@ use crate::product::product;
 use crate::soft_label_regression::log_total;
 use crate::symmetric_factors::{cholesky, eigen};
 
-/// Rows that are predicted; of a longer table, evenly spaced ones.
+/// Rows that are predicted; of a longer table, rows that are spread over it.
 const ROWS_MAX: usize = 10_000;
 /// Pairs of opposite draws for the whole posterior, and the share below which a part of it has none.
 const PAIRS: f64 = 128.0;
@@ -41,7 +41,7 @@ pub(super) fn nearest_weights(
     model: ResponseModel,
     prior: &Prior,
 ) -> Result<Mat<f64>, MapError> {
-    let rows = statistic.features.evenly_spaced(ROWS_MAX);
+    let rows = statistic.features.spread(ROWS_MAX);
     let probabilities = mean_probabilities(&rows, parts, model, prior)?;
     let count = rows.nrows() as f64;
     let rates: Vec<f64> = (0..model.outputs()).map(|output| probabilities.col(output).sum() / count).collect();

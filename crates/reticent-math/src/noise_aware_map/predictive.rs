@@ -16,14 +16,14 @@
 
 use faer::Mat;
 use faer::linalg::solvers::Solve;
+use faer::reborrow::ReborrowMut;
 
 use super::algebra::{NormalPart, dot, second_moments};
 use super::mixture::Mixture;
 use super::nearest_weights::nearest_weights;
 use super::prior::weights_of;
 use super::{MapError, Prior, ResponseModel, Statistic};
-use crate::product::{add_product, product};
-use crate::row_blocks::sum_of_row_blocks;
+use crate::product::add_product;
 use crate::sigmoid;
 use crate::symmetric_factors::cholesky;
 
@@ -95,28 +95,24 @@ fn likely_rate(scores: &Mat<f64>, output: usize, statistic: &Statistic<'_>) -> R
     let (count, columns) = (rows.nrows(), rows.ncols());
     let classes = outputs.max(2) as f64;
     let log_odds: Vec<f64> = (0..count).map(|row| log_odds_of(scores, row, output)).collect();
-    let of_labels = sum_of_row_blocks(count, columns, |block| {
-        let mut room = Vec::new();
-        let (log_odds, block) = (&log_odds[block.clone()], rows.block(block, &mut room));
-        let scaled = Mat::from_fn(block.nrows(), block.ncols(), |row, place| {
+    let of_labels = rows.sum((columns, columns), |sum, part, rows| {
+        let log_odds = &log_odds[part];
+        let scaled = Mat::from_fn(rows.nrows(), columns, |row, place| {
             let mean = sigmoid(log_odds[row]);
-            block[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
+            rows[(row, place)] * mean * (1.0 - mean) / statistic.labels_per_row
         });
-        product(block.transpose(), scaled)
+        add_product(sum, rows.transpose(), scaled);
     });
     // Sums of vectors, and the number of rows below them: at every shift times its means, and times 1.
     let points = (2.0 * REACH / STEP) as usize + 1;
     let shift = |point: usize| -REACH + STEP * point as f64;
-    let sums = sum_of_row_blocks(count, points + 1, |block| {
-        let mut room = Vec::new();
-        let (log_odds, block) = (&log_odds[block.clone()], rows.block(block, &mut room));
-        let means = Mat::from_fn(block.nrows(), points + 1, |row, point| {
+    let sums = rows.sum((columns + 1, points + 1), |mut sum, part, rows| {
+        let log_odds = &log_odds[part];
+        let means = Mat::from_fn(rows.nrows(), points + 1, |row, point| {
             if point < points { sigmoid(log_odds[row] + shift(point)) } else { 1.0 }
         });
-        let mut sums = Mat::zeros(columns + 1, points + 1);
-        add_product(sums.subrows_mut(0, columns), block.transpose(), &means);
-        (0..=points).for_each(|point| sums[(columns, point)] = means.col(point).sum());
-        sums
+        add_product(sum.rb_mut().subrows_mut(0, columns), rows.transpose(), &means);
+        (0..=points).for_each(|point| sum[(columns, point)] += means.col(point).sum());
     });
 
     // Votes of all classes add up to 1, and that is public.

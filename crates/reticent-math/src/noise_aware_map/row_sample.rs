@@ -1,4 +1,4 @@
-//! Evenly spaced rows of a long table: of how the release moves with the parameters they say enough for all but the last steps to a mode.
+//! Rows that are spread over a long table: of how the release moves with the parameters they say enough for all but the last steps to a mode.
 
 use faer::Mat;
 
@@ -16,8 +16,8 @@ impl RowSample {
     pub(super) fn of_long_table(statistic: &Statistic<'_>) -> Option<Self> {
         let rows = statistic.features.nrows();
         (rows >= TIMES_LONGER * ROWS).then(|| Self {
-            features: statistic.features.evenly_spaced(ROWS),
-            vectors: statistic.rows.evenly_spaced(ROWS),
+            features: statistic.features.spread(ROWS),
+            vectors: statistic.rows.spread(ROWS),
             rows_each: rows as f64 / ROWS as f64,
         })
     }

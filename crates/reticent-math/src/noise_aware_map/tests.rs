@@ -100,7 +100,7 @@ fn separable_classes_are_told_apart() {
         let prior = Prior::new(features.as_ref(), model, None);
         let map = public_design::fit(features.as_ref(), curvature, 1.0, prior.precision(0.5).as_ref());
         let map = map.expect("scaled well");
-        let integers = map.integer_rows(features.as_ref());
+        let integers = map.integer_rows(features.as_ref(), map.outputs());
         let rows = Mat::from_fn(ROWS, map.outputs(), |row, output| {
             f64::from(integers[row * map.outputs() + output]) / f64::from(public_design::INTEGER_NORM)
         });

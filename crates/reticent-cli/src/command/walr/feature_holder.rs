@@ -140,7 +140,7 @@ fn read_scores(data: &Path, model: &Model, id: &str) -> Result<IdentifiedRows<f6
         }
     };
     read_rows(data, &model.schema, id, |source, progress| {
-        IdentifiedRows::read(source, model.outputs.len(), progress, scorer)
+        IdentifiedRows::read(source, [model.outputs.len(), LabelQuestions::columns_most(model)], progress, scorer)
     })
 }
 
