@@ -5,7 +5,7 @@ use reticent_core::coding::{CODE_MAX, UnitNumber};
 use reticent_core::encoding::CodeRange;
 
 /// Codes that some row has, ascending, each with its number of rows.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CodeCounts(Vec<(u16, u64)>);
 
 impl CodeCounts {
