@@ -190,8 +190,8 @@ impl<'a> PublicRows<'a> {
 
     /// `Xᵀ Z` for as many other rows.
     pub(crate) fn transpose_times(&self, others: PublicRows<'_>) -> Mat<f64> {
-        self.sum((self.ncols(), others.ncols()), |mut sum, part, rows| {
-            add_product(sum.as_mut(), rows.transpose(), others.block(part, &mut Vec::new()));
+        self.sum((self.ncols(), others.ncols()), |sum, part, rows| {
+            add_product(sum, rows.transpose(), others.block(part, &mut Vec::new()));
         })
     }
 
