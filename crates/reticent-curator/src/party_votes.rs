@@ -9,8 +9,8 @@
 //! ```
 //! A votes file is text that somebody else wrote: nothing in it is run, and no model crosses. A file that is missing, not
 //! the party's own, about other rows or malformed is refused by name before anything is paid; the refusal is for whoever holds
-//! the files, and no part of a release. Whatever passes is an integer between 0 and [`VOTE_STEPS`] a row and class, and
-//! `reticent_core` clamps it again when it adds it up: one party moves the sum by no more than its share.
+//! the files, and no part of a release. Votes are integers from 0 on that count only up to [`VOTE_STEPS`] in all classes of a row together, also
+//! where they do not come from a file; `reticent_core` cuts them again when it adds them up: one party moves the sum by no more than its share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -120,8 +120,8 @@ impl PartyVotes {
         Ok(Self::new(schema, ballot.outputs(), ballot.rows(), votes))
     }
 
-    /// The same from votes in memory: one list a party, a vote a row and output, output after output of a row. Larger votes
-    /// than [`VOTE_STEPS`] count as that.
+    /// The same from votes in memory: one list a party, a vote a row and output, output after output of a row. The votes of a row count only
+    /// up to [`VOTE_STEPS`] together, from the first output on: what is charged for soft labels rests on it.
     ///
     /// # Panics
     /// When a party does not have one vote a row and output: a mistake in the caller's code.
@@ -129,7 +129,13 @@ impl PartyVotes {
     pub fn new(schema: &Schema, outputs: usize, rows: usize, mut votes: Vec<Vec<u16>>) -> Self {
         for of_party in &mut votes {
             assert_eq!(of_party.len(), rows * outputs, "one vote a row and output");
-            of_party.iter_mut().for_each(|vote| *vote = (*vote).min(VOTE_STEPS as u16));
+            for of_row in of_party.chunks_exact_mut(outputs) {
+                let mut left = VOTE_STEPS as u16;
+                for vote in of_row {
+                    *vote = left.min(*vote);
+                    left -= *vote;
+                }
+            }
         }
         let (schema, unit) = (schema.fingerprint(), schema.privacy().unit.clone());
         Self { schema, unit, outputs, rows, votes }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::engine::Engine;
-use reticent_core::public_matrix::PublicMatrix;
-use reticent_core::query::{Map, ProductTarget, QueryShape, SumQuery, VOTE_STEPS, VoteRule};
+use reticent_core::public_matrix::{MATRIX_NORM_MAX, PublicMatrix};
+use reticent_core::query::{Map, PARTY_STEPS, ProductTarget, QueryShape, SumQuery, VOTE_STEPS, VoteRule};
 use reticent_core::schema::{Class, Schema};
 use reticent_curator::file_fingerprint::file_fingerprint;
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm};
@@ -113,6 +113,40 @@ fn one_party_moves_a_sum_by_no_more_than_its_share() {
             }
         }
     }
+}
+
+/// The same with many classes and votes from memory: all the classes of all rows at once are one vote a row.
+#[test]
+fn votes_for_all_classes_at_once_move_a_minimum_by_no_more_than_one_each() {
+    const CLASSES: u32 = 10;
+    let relation = Relation { unit: PrivacyUnit::Row, adjacency: Adjacency::Party };
+    // Rows that point the same way, and a penalty beside which the loss hardly curves: as far as a minimum can move.
+    let map =
+        Map::PartyMinimum { columns: 1, outputs: CLASSES, rule: VoteRule::Soft, penalty: 16 * PARTY_STEPS, parties: 3 };
+    let shape = QueryShape::new(map, PrivacyUnit::Row, ROWS as u64).expect("small");
+    let same = PublicMatrix::new(1, vec![MATRIX_NORM_MAX; ROWS]).expect("of norm 1");
+    let query = SumQuery::of_matrix(shape, Arc::new(same)).expect("fits");
+    let bound = query.shape().sensitivity(&relation).expect("finite").get();
+    let votes = ROWS * CLASSES as usize;
+    let one_class: Vec<u16> = (0..votes).map(|place| if place % CLASSES as usize == 3 { 4096 } else { 0 }).collect();
+    let answers: Vec<Vec<i128>> = [vec![0; votes], vec![u16::MAX; votes], vec![4096; votes], one_class]
+        .into_iter()
+        .map(|hostile| {
+            let engine =
+                PartyVotes::new(&schema(), CLASSES as usize, ROWS, vec![vec![400; votes], vec![0; votes], hostile]);
+            reveal(engine.exact_sum(&query).expect("answers"))
+        })
+        .collect();
+    let moved = |one: &[i128], other: &[i128]| -> u128 {
+        one.iter().zip(other).map(|(one, other)| (one - other).unsigned_abs().pow(2)).sum()
+    };
+    for one in &answers {
+        for other in &answers {
+            assert!(moved(one, other) <= bound, "{} > {bound}", moved(one, other));
+        }
+    }
+    assert_eq!(moved(&answers[1], &answers[2]), 0, "what is beyond a whole vote does not count");
+    assert!(8 * moved(&answers[0], &answers[1]) > bound, "a whole vote moves it by nearly half of what is charged");
 }
 
 fn unit_rows() -> Arc<PublicMatrix> {
