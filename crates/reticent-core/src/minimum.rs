@@ -152,6 +152,7 @@ impl Minimum {
     ///
     /// ```text
     ///   ||omega^ - omega|| <= (tau + 2^-41 sqrt d)/lambda       2^-41 sqrt d: the linear term stands for a continuous one
+    ///   tau = 5/4 of the tolerance: the fifth part covers the error of the gradient that was compared with it
     /// ```
     fn slack(&self, rows_max: u64) -> u128 {
         // The tolerance is 4 of these units, the error of the gradient that was compared with it less than 1: what is left of

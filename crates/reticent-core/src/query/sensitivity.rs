@@ -34,7 +34,7 @@ impl QueryShape {
     /// Square of the L2 sensitivity under a relation, in lattice units; `None` when there is no finite bound.
     ///
     /// ```text
-    ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= 4 · 2^20      ||counts by cell|| <= 2^20
+    ///   one row:   ||(rows, correct)||² <= 2 · 2^40      |loss| <= (4 + ceil ln(K/2)) 2^20      ||counts by cell|| <= 2^20
     ///              ||excess hits||² <= 5/4 · 2^40, replaced 17/4 · 2^40      ||confidence steps|| <= 2^20
     ///              ||marginals||² <= 2^40 (1 + K + P/2), K categorical and P numeric slots; 1 for the class, or for a number the row
     ///              ||bins of P numbers||² <= 2^40 P         |number| <= 32767
@@ -51,7 +51,7 @@ impl QueryShape {
     /// ```
     /// Guarantee: for tables that differ in one unit of `relation`, the exact sums differ by at most this, in L2.
     /// Source: derived at row F1 of `docs/formulas.md`.
-    /// Edges: a unit other than the query's own has no bound here (`None`), nor has a whole party, except in a matrix product.
+    /// Edges: a unit other than the query's own has no bound here (`None`), nor has a whole party, except in what parties add.
     #[must_use]
     pub fn sensitivity(&self, relation: &Relation) -> Option<SensitivitySquared> {
         if relation.unit != self.unit {
@@ -85,7 +85,9 @@ impl QueryShape {
     /// ```text
     ///   a row of norm at most M has sum_j |q_j| <= sqrt(d) M =: s and sum_{j<l} |q_j q_l| <= (s² - ||q||²)/2
     ///   add-remove:  b = max(diagonal M² + off_diagonal (d M² - M²)/2, ...) + cross M s + square M²;   replace  2 b
-    ///   label:       2 cross M s + square M²
+    ///   label:       2 cross M s + square M²; to an unusable label, as add-remove
+    ///   counts by cell:  2^20 add-remove, 2 · 2^20 replace and label;   a number:  M, 2 M;   a minimum:  sqrt(d) times its L2 bound
+    ///   a unit of m rows:  m times that, but for a minimum, whose L2 bound has them
     /// ```
     /// Guarantee: as [`Self::sensitivity`], in L1. Source: Zhang et al. 2012, Section 4, with the norm bounded in L2 and one
     /// coordinate an unordered monomial; row F1 of `docs/formulas.md`.
