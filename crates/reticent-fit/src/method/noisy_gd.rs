@@ -28,6 +28,7 @@ mod optimism;
 mod public_rows;
 mod rare_categories;
 mod saturation;
+mod score_spread;
 mod signal_check;
 
 use std::num::NonZeroU32;

@@ -14,6 +14,7 @@ use super::optimism::{degrees_of_freedom, expected_hits, share_of_hits};
 use super::public_rows::PublicRows;
 use super::rare_categories;
 use super::saturation::divisors_of;
+use super::score_spread::ReleasedSteps;
 use super::signal_check::{
     chance_of_signs, expected_gain, intercept_of, kept_of_hits, kept_share, unexplained, unexplained_by_hits,
 };
@@ -134,22 +135,26 @@ impl Descended {
         let drawn = PublicRows::of(&self.scaled).scores(&first, &change);
         let ends: Vec<f64> = self.weights.iter().step_by(columns).map(|weight| weight - self.of_centres).collect();
         change.iter_mut().step_by(columns).for_each(|of_intercept| *of_intercept = self.of_centres);
-        let scaled_by = |factor: f64| -> Vec<f64> {
+        let scaled_by = |factor: f64, intercepts: &[f64]| -> Vec<f64> {
             let mut weights: Vec<f64> =
                 first.iter().zip(&change).map(|(first, change)| first + factor * change).collect();
-            let moved = intercepts_of(factor, &ends, &drawn);
-            weights.iter_mut().step_by(columns).zip(moved).for_each(|(weight, moved)| *weight += moved);
+            weights.iter_mut().step_by(columns).zip(intercepts).for_each(|(weight, intercept)| *weight += intercept);
             weights
         };
+        let models = FACTORS.map(|factor| (factor, intercepts_of(factor, &ends, &drawn)));
         let weight = weight_scale(&drawn);
         let of_rows = change.iter().map(|change| weight * change);
-        let compared: Vec<f64> = of_rows.chain(FACTORS.iter().flat_map(|factor| scaled_by(*factor))).collect();
-        let steps = releases.sum(releases.count() - 1, &self.encoding, PassWeights::quantise(&compared))?;
-        let (values, noise) = (steps.values(), steps.noise_standard_deviation);
+        let compared = of_rows.chain(models.iter().flat_map(|(factor, intercepts)| scaled_by(*factor, intercepts)));
+        let compared = PassWeights::quantise(&compared.collect::<Vec<_>>());
+        let released = releases.sum(releases.count() - 1, &self.encoding, compared)?;
+        let (steps, noise) = (&released.values(), released.noise_standard_deviation);
+        let released = ReleasedSteps { scores: &drawn, models: &models, weight, steps, noise, rows: self.rows };
+        let (drawn, steps) = released.of_table(|factor, scores| intercepts_of(factor, &ends, scores));
         // What the rows say of the change that was shortened, they say of the whole.
         let of_hits = share_of_hits(&drawn, &vec![0.0; ends.len().max(2)], |rise| (weight * rise).min(1.0));
         let optimism = self.kept * self.unexplained * self.freedom() * of_hits;
-        let weights = scaled_by(likely_factor(&values, noise, self.rows, optimism));
+        let factor = likely_factor(&steps, noise, self.rows, optimism);
+        let weights = scaled_by(factor, &intercepts_of(factor, &ends, &drawn));
         Ok(Fitted { encoding: self.encoding, weights, covariance: None })
     }
 
