@@ -93,7 +93,7 @@ pub(super) fn write_and_report(
     let account = ledger.account()?;
     if as_json {
         let document = json!({
-            "model": place,
+            "model": report::path_json(place),
             "certificate": model.certificate,
             "remark": model.remark,
             "ledger": report::account_json(ledger.path(), &account, delta),

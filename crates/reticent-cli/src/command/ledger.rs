@@ -122,8 +122,9 @@ fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure>
     }
     let (count, last) = (entries.len(), entries.last().map(|entry| entry.seal.as_str()));
     if as_json {
-        let models: Vec<_> = matched.iter().map(|(place, entry)| json!({ "model": place, "entry": entry })).collect();
-        let document = json!({ "ledger": path, "id": ledger.id(), "entries": count, "seal": last, "models": models });
+        let models: Vec<_> =
+            matched.iter().map(|(place, entry)| json!({ "model": report::path_json(place), "entry": entry })).collect();
+        let document = json!({ "ledger": report::path_json(path), "id": ledger.id(), "entries": count, "seal": last, "models": models });
         return files::print_json(&document);
     }
     let mut text = format!("{}: {count} entries, all seals hold\n", path.display());

@@ -229,3 +229,39 @@ fn a_full_disk_under_stdout_is_an_error() {
     assert_eq!(outcome.code, 5);
     assert_snapshot!(outcome.stderr, @"error: writing to stdout: No space left on device (os error 28)");
 }
+
+/// Elsewhere than on Linux file systems may take names of text alone. What was paid for must not fail for the folder that it is in.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_not_text_stands_in_json_as_it_is_printed() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::with_table();
+    let place = folder.path("").join(OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&place).expect("a folder");
+    for name in ["table.csv", "schema.toml"] {
+        std::fs::copy(folder.path(name), place.join(name)).expect("a copy");
+    }
+    let run = |line: &str| {
+        let name = |word| if word == "NAME" { OsStr::from_bytes(b"m\xff.json") } else { OsStr::new(word) };
+        let mut command = folder.reticent();
+        command.args(line.split_whitespace().map(name)).current_dir(&place);
+        let outcome = Outcome::of(command.output().expect("the program starts"));
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{line}");
+        json(&outcome.stdout)
+    };
+    let (model, ledger) = ("m\u{fffd}.json", "/caf\u{fffd}/table.csv.ledger");
+    let has_ledger = |document: &serde_json::Value| {
+        assert!(document["ledger"]["path"].as_str().is_some_and(|path| path.ends_with(ledger)), "{document}");
+    };
+    let fitted = run(&FIT.replace("model.json", "NAME --json"));
+    assert_eq!(fitted["model"], model);
+    has_ledger(&fitted);
+    has_ledger(&run("evaluate --model NAME --data table.csv --epsilon 0.1 --json"));
+    assert_eq!(run("ledger verify table.csv.ledger --model NAME --json")["models"][0]["model"], model);
+    assert_eq!(run("fit-public --data table.csv --schema schema.toml --out NAME --json")["model"], model);
+    std::fs::rename(place.join("table.csv.ledger"), place.join(OsStr::from_bytes(b"m\xff.json"))).expect("renamed");
+    assert_eq!(run("ledger show NAME --json")["path"], model);
+    assert_eq!(run("ledger verify NAME --json")["ledger"], model);
+}

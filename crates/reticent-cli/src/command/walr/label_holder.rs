@@ -51,7 +51,7 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
     let account = ledger.account()?;
     if arguments.json {
         let document = json!({
-            "release": arguments.out,
+            "release": report::path_json(&arguments.out),
             "repeated": answer.repeated,
             "privacy": privacy_json(&release),
             "read_range": release.read_range(),
