@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 /// Ends of a command that are not its own, and how they are called.
@@ -27,19 +28,22 @@ static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { partial: BTreeSet::new
 
 /// Called once, by the program.
 pub(crate) fn listen() {
-    let signals = SIGNALS.iter().map(|(signal, _)| *signal).filter(|signal| *signal != SIGHUP || !has_nohup());
+    // A file that grows beyond `ulimit -f` is then an error of that file, as on a full disk: by itself the signal ends the program without a
+    // word, perhaps after a charge. The flag is of no use; without the handler a signal ends the program all the same.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+    let signals = SIGNALS.iter().map(|(signal, _)| *signal).filter(|signal| !is_ignored(*signal));
     // Without a handler a signal ends the program all the same.
     if let Ok(mut signals) = Signals::new(signals) {
         std::thread::spawn(move || signals.forever().for_each(end));
     }
 }
 
-/// Whether the program was started to ignore SIGHUP, as `nohup` does, which a handler would take away. Where the system does not tell it may
-/// have been.
-fn has_nohup() -> bool {
+/// Whether the program was started to ignore a signal, which a handler would take away: SIGHUP as `nohup` does, SIGINT as a script does for
+/// what it leaves in the background. Where the system does not tell, SIGHUP may have been.
+fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    ignored.is_none_or(|ignored| ignored & (1 << (SIGHUP - 1)) != 0)
+    ignored.map_or(signal == SIGHUP, |ignored| ignored & (1 << (signal - 1)) != 0)
 }
 
 fn end(signal: i32) {

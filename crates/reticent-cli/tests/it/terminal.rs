@@ -114,9 +114,19 @@ fn a_closed_pipe_is_no_error() {
 /// Sends a signal to a command as soon as `is_time`: how it ended.
 #[cfg(unix)]
 fn ended_by(signal: &str, folder: &Folder, arguments: &str, is_time: impl FnMut() -> bool) -> Outcome {
-    let mut command = Command::new(program());
+    command_ended_by(&[signal], started(&format!("--default-signal={signal}"), folder, arguments), is_time)
+}
+
+/// The program with a signal as by default, or ignored: what this test itself was started with may be either. Only Linux tells the program
+/// which.
+#[cfg(unix)]
+fn started(how: &str, folder: &Folder, arguments: &str) -> Command {
+    let mut command = Command::new(if cfg!(target_os = "linux") { "env".as_ref() } else { program() });
+    if cfg!(target_os = "linux") {
+        command.arg(how).arg(program());
+    }
     command.args(arguments.split_whitespace()).current_dir(folder.path(""));
-    command_ended_by(&[signal], command, is_time)
+    command
 }
 
 #[cfg(unix)]
@@ -174,24 +184,30 @@ fn a_signal_leaves_no_half_written_file_and_says_what_may_be_paid() {
     assert_eq!(folder.ledger("table.csv.ledger")["entries"].as_array().map(Vec::len), Some(1));
 }
 
-/// What this test itself was started with may be either.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_that_goes_away_ends_a_command_but_for_nohup() {
     let (folder, waiting) = fit_from_a_pipe();
     let has_partial = || folder.files().keys().any(|name| name.ends_with(".partial"));
-    let started = |how: &str| {
-        let mut command = Command::new("env");
-        command.arg(how).arg(program()).args(waiting.split_whitespace()).current_dir(folder.path(""));
-        command
-    };
-    let ended = command_ended_by(&["HUP"], started("--default-signal=HUP"), has_partial);
+    let ended = ended_by("HUP", &folder, &waiting, has_partial);
     assert_eq!((ended.code, ended.stderr.as_str()), (129, "error: the terminal went away; nothing was paid\n"));
     assert!(!has_partial());
 
-    let ended = command_ended_by(&["HUP", "TERM"], started("--ignore-signal=HUP"), has_partial);
+    let ignoring = started("--ignore-signal=HUP", &folder, &waiting);
+    let ended = command_ended_by(&["HUP", "TERM"], ignoring, has_partial);
     assert_eq!(ended.code, 143, "the first of the two did nothing");
     assert!(!has_partial());
+}
+
+/// A script starts what it leaves in the background so that Ctrl-C, which is for the script, does not end it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_in_the_background_of_a_script_is_not_interrupted() {
+    let (folder, waiting) = fit_from_a_pipe();
+    let has_partial = || folder.files().keys().any(|name| name.ends_with(".partial"));
+    let ignoring = started("--ignore-signal=INT", &folder, &waiting);
+    let ended = command_ended_by(&["INT", "TERM"], ignoring, has_partial);
+    assert_eq!(ended.code, 143, "the first of the two did nothing");
 }
 
 /// A reader that takes one line of a long result.
