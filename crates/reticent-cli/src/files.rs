@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -74,12 +75,8 @@ impl OutputFile {
         let folder = folder_of(place);
         let mut builder = tempfile::Builder::new();
         builder.prefix(".reticent-").suffix(".partial");
-        // A result is as readable as any file that the person makes, subject to the umask.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
+        let of_replaced = permissions_of_replaced(place);
+        builder.permissions(of_replaced.clone().unwrap_or_else(usual_permissions));
         if !folder.is_dir() {
             let message =
                 format!("cannot write here: there is no folder {}; make it first, or mend the name", folder.display());
@@ -88,6 +85,10 @@ impl OutputFile {
         // The error itself names the temporary file, which nobody has asked for.
         let made = interrupt::begin(|| builder.tempfile_in(folder));
         let temporary = made.map_err(|error| failed(error.kind().into()))?;
+        if let Some(permissions) = of_replaced {
+            // Those that the umask took. Where they cannot be given, as on a file system without them, there are fewer.
+            let _ = temporary.as_file().set_permissions(permissions);
+        }
         Ok(Self { place: place.to_owned(), temporary })
     }
 
@@ -209,6 +210,17 @@ impl Write for PipedStdout {
         let outcome = self.stdout.flush();
         self.or_closed(outcome, ())
     }
+}
+
+/// A result is as readable as any file that the person makes, subject to the umask.
+fn usual_permissions() -> fs::Permissions {
+    fs::Permissions::from_mode(0o666)
+}
+
+/// Who may read and write a file that is about to be replaced: whoever has kept predictions from others does so once.
+fn permissions_of_replaced(place: &Path) -> Option<fs::Permissions> {
+    let replaced = fs::metadata(place).ok()?;
+    Some(fs::Permissions::from_mode(replaced.permissions().mode() & 0o777))
 }
 
 /// Whether a place is the usual word for stdout.

@@ -233,6 +233,25 @@ fn a_full_disk_under_stdout_is_an_error() {
     assert_snapshot!(outcome.stderr, @"error: writing to stdout: No space left on device (os error 28)");
 }
 
+/// Whatever the umask is.
+#[cfg(unix)]
+#[test]
+fn a_result_is_kept_from_whom_the_file_was_that_it_replaces() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder_to_predict(10);
+    let mode = |name: &str| folder.path(name).metadata().expect("it is there").permissions().mode() & 0o777;
+    let predict = "predict --model model.json --data table.csv --out p.csv";
+    folder.succeed(predict);
+    folder.write("other.csv", "any new file");
+    assert_eq!(mode("p.csv"), mode("other.csv"));
+    for kept in [0o600, 0o666] {
+        std::fs::set_permissions(folder.path("p.csv"), PermissionsExt::from_mode(kept)).expect("it is ours");
+        folder.succeed(predict);
+        assert_eq!(mode("p.csv"), kept);
+    }
+}
+
 /// Elsewhere than on Linux file systems may take names of text alone. What was paid for must not fail for the folder that it is in.
 #[cfg(target_os = "linux")]
 #[test]
