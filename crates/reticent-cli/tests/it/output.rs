@@ -233,6 +233,24 @@ fn a_full_disk_under_stdout_is_an_error() {
     assert_snapshot!(outcome.stderr, @"error: writing to stdout: No space left on device (os error 28)");
 }
 
+/// Then it is the report alone that is lost.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_paid_model_that_cannot_be_reported_is_said_to_be_complete() {
+    let folder = Folder::with_table();
+    for line in [FIT.to_owned(), format!("{FIT} --json")] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let mut command = std::process::Command::new(program());
+        command.args(line.split_whitespace()).current_dir(folder.path("")).stdout(full);
+        let outcome = Outcome::of(command.output().expect("the program starts"));
+        assert_eq!(outcome.code, 5);
+        let message = "error: writing to stdout: No space left on device (os error 28); the fit is paid for, and its model is complete in model.json\n";
+        assert_eq!(outcome.stderr, message);
+        folder.succeed("show model.json");
+        folder.remove("model.json");
+    }
+}
+
 /// Whatever the umask is.
 #[cfg(unix)]
 #[test]
