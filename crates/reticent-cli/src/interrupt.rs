@@ -11,6 +11,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
+use crate::failure::Failure;
+use crate::threads;
+
 /// Ends of a command that are not its own, and how they are called.
 const SIGNALS: [(i32, &str); 3] =
     [(SIGINT, "interrupted"), (SIGTERM, "terminated"), (SIGHUP, "the terminal went away")];
@@ -27,15 +30,17 @@ struct UnderWay {
 static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { partial: BTreeSet::new(), ledger: None });
 
 /// Called once, by the program.
-pub(crate) fn listen() {
+pub(crate) fn listen() -> Result<(), Failure> {
     // A file that grows beyond `ulimit -f` is then an error of that file, as on a full disk: by itself the signal ends the program without a
     // word, perhaps after a charge. The flag is of no use; without the handler a signal ends the program all the same.
     let _ = flag::register(SIGXFSZ, Arc::default());
     let signals = SIGNALS.iter().map(|(signal, _)| *signal).filter(|signal| !is_ignored(*signal));
     // Without a handler a signal ends the program all the same.
     if let Ok(mut signals) = Signals::new(signals) {
-        std::thread::spawn(move || signals.forever().for_each(end));
+        let listener = std::thread::Builder::new().spawn(move || signals.forever().for_each(end));
+        listener.map_err(|error| threads::refused(&error))?;
     }
+    Ok(())
 }
 
 /// Whether the program was started to ignore a signal, which a handler would take away: SIGHUP as `nohup` does, SIGINT as a script does for

@@ -27,6 +27,9 @@ fn bar(length: u64, template: &str) -> ProgressBar {
     // `stderr()` draws nothing when it is not a terminal.
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));
     bar.set_style(ProgressStyle::with_template(template).expect("the template is a constant"));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    // A thread of its own ticks: none is asked for where nothing is drawn.
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
     bar
 }

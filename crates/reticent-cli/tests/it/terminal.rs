@@ -224,6 +224,25 @@ fn head_takes_what_it_wants() {
     assert_eq!(folder.text("errors"), "");
 }
 
+/// A stack that no machine has room for stands for a limit on threads, which does not hold for root.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_cannot_be_started_are_no_defect_and_cost_nothing() {
+    let folder = Folder::with_table();
+    let before = folder.files();
+    let mut command = folder.reticent();
+    command.args(FIT.split_whitespace()).env("RUST_MIN_STACK", (1u64 << 50).to_string());
+    let outcome = Outcome::of(command.output().expect("the program starts"));
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (5, ""));
+    assert!(outcome.stderr.starts_with("error: no thread could be started: "), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("RAYON_NUM_THREADS") && outcome.stderr.ends_with("nothing was paid\n"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(folder.files() == before);
+}
+
 /// Also when both are closed.
 #[test]
 fn an_error_with_stderr_closed_keeps_its_exit_code() {
