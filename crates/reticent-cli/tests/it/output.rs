@@ -233,6 +233,23 @@ fn a_full_disk_under_stdout_is_an_error() {
     assert_snapshot!(outcome.stderr, @"error: writing to stdout: No space left on device (os error 28)");
 }
 
+/// An audit takes minutes, and its figures do not lie in the plot.
+#[cfg(unix)]
+#[test]
+fn an_audit_whose_plot_does_not_fit_on_the_disk_prints_its_figures() {
+    let folder = Folder::new();
+    let before = folder.files();
+    let outcome = run_limited(
+        &folder,
+        1,
+        "audit --method functional --rows 1 --runs 100 --mu 1 --confidence 0.9999999 --plot plot.svg --json",
+    );
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    assert!(outcome.stderr.starts_with("error: drawing the plot: "), "{}", outcome.stderr);
+    assert_eq!(json(&outcome.stdout)["runs_per_neighbour"], 100);
+    assert!(folder.files() == before);
+}
+
 /// Then it is the report alone that is lost.
 #[cfg(target_os = "linux")]
 #[test]
