@@ -1,14 +1,14 @@
 //! Files that are written whole or not at all.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::{interrupt, progress};
 
 /// A file under a temporary name in its final folder; it takes its place when it is complete.
 ///
@@ -153,7 +153,11 @@ impl RowOutput {
     /// Stdout if the place is `-`, else as [`OutputFile::create_beside`].
     pub(crate) fn create_beside(place: &Path, inputs: &[&Path]) -> Result<Self, Failure> {
         if is_stdout(place) {
-            return Ok(Self::Stdout(PipedStdout { stdout: io::stdout(), is_closed: false }));
+            let stdout = io::stdout();
+            if stdout.is_terminal() {
+                progress::give_way_to_rows();
+            }
+            return Ok(Self::Stdout(PipedStdout { stdout, is_closed: false }));
         }
         OutputFile::create_beside(place, inputs).map(Self::File)
     }

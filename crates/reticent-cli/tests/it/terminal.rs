@@ -199,6 +199,27 @@ fn a_terminal_that_goes_away_ends_a_command_but_for_nohup() {
     assert!(!has_partial());
 }
 
+/// Where there is no `script`, which makes a terminal, nothing is tested.
+#[cfg(target_os = "linux")]
+#[test]
+fn rows_on_a_terminal_are_alone_there() {
+    let folder = Folder::new();
+    folder.write("table.csv", Table::of(2000).csv());
+    let on_terminal = |terminal: &str, out: &str| {
+        let line = format!("{} predict --model model.json --data table.csv --out {out}", program().display());
+        let mut command = assert_cmd::Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).current_dir(folder.path("")).env("TERM", terminal);
+        let output = command.timeout(std::time::Duration::from_secs(60)).output().ok()?;
+        assert!(output.status.success(), "{line}");
+        Some(String::from_utf8(output.stdout).expect("UTF-8"))
+    };
+    let Some(rows) = on_terminal("xterm", "-") else { return };
+    assert!(!rows.contains("reading") && rows.lines().count() == 2001, "{rows}");
+    assert_eq!(on_terminal("dumb", "p.csv").as_deref(), Some(""));
+    // So that the word is the right one.
+    assert!(on_terminal("xterm", "p.csv").is_some_and(|shown| shown.contains("reading")));
+}
+
 /// A script starts what it leaves in the background so that Ctrl-C, which is for the script, does not end it.
 #[cfg(target_os = "linux")]
 #[test]
