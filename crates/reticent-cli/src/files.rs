@@ -48,7 +48,12 @@ impl OutputFile {
         if place.is_symlink() && (place.starts_with("/dev") || place.starts_with("/proc")) {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is a link of the system's")));
         }
-        let target = if place.is_symlink() { place.canonicalize().map_err(failed)? } else { place.to_owned() };
+        let target = match fs::read_link(place) {
+            Ok(named) => place
+                .canonicalize()
+                .map_err(|error| failed(io::Error::other(format!("it is a link to {}: {error}", named.display()))))?,
+            Err(_) => place.to_owned(),
+        };
         let place = target.as_path();
         if is_side_file(place) {
             return Err(Failure::Usage(format!(

@@ -31,6 +31,11 @@ pub(crate) fn path_json(path: &Path) -> Value {
     path.to_string_lossy().into()
 }
 
+/// The same as text: what a name has of control characters stays out of the terminal, and of the lines that a script reads.
+pub(crate) fn path_text(path: &Path) -> String {
+    printable(&path.to_string_lossy())
+}
+
 /// Text of a file that somebody else may have written: control characters stay out of the terminal, and so do those that turn the
 /// direction of what follows.
 pub(crate) fn printable(text: &str) -> String {

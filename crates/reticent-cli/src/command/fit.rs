@@ -107,7 +107,7 @@ pub(super) fn write_and_report(
     files::print(&format!(
         "{}\nModel: {}\n{}{}",
         report::Claim::of_certificate(certificate, model.schema.privacy().rows).text(),
-        place.display(),
+        report::path_text(place),
         report::remark(model),
         report::account(ledger.path(), &account, delta)
     ))

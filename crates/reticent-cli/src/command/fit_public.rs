@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
         let document = json!({ "model": report::path_json(&arguments.out), "public_data": model.public_data });
         return files::print_json(&document);
     }
-    files::print(&format!("{}Model: {}\n", report::not_private(&model), arguments.out.display()))
+    files::print(&format!("{}Model: {}\n", report::not_private(&model), report::path_text(&arguments.out)))
 }
 
 /// The model that `--public-data` stands for: fitted to rows that are declared public, with columns scaled by their figures.

@@ -56,8 +56,7 @@ fn a_link_is_followed_and_stays() {
     assert_eq!(folder.json("kept.json")["format"], "reticent-model");
     // Where it leads nowhere nothing is charged for.
     std::os::unix::fs::symlink(folder.path("absent/model.json"), folder.path("broken.json")).expect("a link");
-    folder.refuse(5, &FIT.replace("model.json", "broken.json"));
-    // With stdout in a file the link leads to a plain file, and as root the system's link itself would be replaced.
+    assert_snapshot!(folder.refuse(5, &FIT.replace("model.json", "broken.json")), @"error: broken.json: cannot write here: it is a link to [folder]/absent/model.json: No such file or directory (os error 2); choose another place for the result");
     let message = folder.refuse(5, &FIT.replace("model.json", "/dev/stdout"));
     assert!(message.contains("a link of the system's"), "{message}");
 }
@@ -248,6 +247,20 @@ fn an_audit_whose_plot_does_not_fit_on_the_disk_prints_its_figures() {
     assert!(outcome.stderr.starts_with("error: drawing the plot: "), "{}", outcome.stderr);
     assert_eq!(json(&outcome.stdout)["runs_per_neighbour"], 100);
     assert!(folder.files() == before);
+}
+
+/// A name stays in its line, and what it has for a terminal does not reach it.
+#[cfg(unix)]
+#[test]
+fn control_characters_of_names_are_spelt_out_in_reports() {
+    let folder = Folder::with_table();
+    let name = "m\u{1b}[2J\nLedger.json";
+    let mut command = folder.reticent();
+    let words = FIT.split_whitespace().map(|word| if word == "model.json" { name } else { word });
+    let outcome = Outcome::of(command.args(words).output().expect("the program starts"));
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("\nModel: m\\u{1b}[2J\\nLedger.json\n"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains('\u{1b}'));
 }
 
 /// Then it is the report alone that is lost.

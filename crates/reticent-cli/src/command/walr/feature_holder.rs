@@ -74,7 +74,7 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     files::print(&format!(
         "{}\nModel: {}\n",
         report::Claim::of_certificate(certificate, model.schema.privacy().rows).text(),
-        arguments.out.display()
+        report::path_text(&arguments.out)
     ))
 }
 
@@ -221,6 +221,6 @@ fn write_weights(
         "Weights: {} ({rows} rows, {columns} columns)\n\
          Whoever gets this file learns the event ids and the weights, which are made of the features.\n\
          {NOT_PROTECTED}\n",
-        place.display()
+        report::path_text(place)
     ))
 }

@@ -84,7 +84,7 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
     files::print(&format!(
         "{repeated}{}{read}{unmatched}Release: {}\n\n{}",
         privacy_text(&release),
-        arguments.out.display(),
+        report::path_text(&arguments.out),
         report::account(ledger.path(), &account, arguments.delta)
     ))
     .map_err(unprinted)
