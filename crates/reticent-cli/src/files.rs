@@ -105,8 +105,8 @@ impl OutputFile {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::input_output("writing the result", &self.place, &error);
         self.temporary.as_file().sync_all().map_err(failed)?;
-        interrupt::ends(self.temporary.path());
-        match self.temporary.persist(&self.place) {
+        let partial = self.temporary.path().to_owned();
+        match interrupt::complete(&partial, &self.place, || self.temporary.persist(&self.place)) {
             // The name must be as durable as the contents.
             Ok(_) => sync_folder(&self.place)
                 .map_err(|error| Failure::input_output("making the result durable", &self.place, &error)),

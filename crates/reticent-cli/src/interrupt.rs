@@ -12,7 +12,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
-use crate::threads;
+use crate::{report, threads};
 
 /// Ends of a command that are not its own, and how they are called.
 const SIGNALS: [(i32, &str); 3] =
@@ -25,9 +25,11 @@ struct UnderWay {
     partial: BTreeSet<PathBuf>,
     /// The ledger that may have paid by now.
     ledger: Option<PathBuf>,
+    /// The last file that has its name.
+    complete: Option<PathBuf>,
 }
 
-static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { partial: BTreeSet::new(), ledger: None });
+static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { partial: BTreeSet::new(), ledger: None, complete: None });
 
 /// Called once, by the program.
 pub(crate) fn listen() -> Result<(), Failure> {
@@ -57,15 +59,21 @@ fn end(signal: i32) {
         // Nothing is left to be done when it cannot be removed.
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
-    let paid = under_way.ledger.as_ref().map_or_else(
+    // A demo's ledger and files are in a folder that is gone.
+    let left = |path: &Option<PathBuf>| {
+        let left = path.as_ref().filter(|path| !under_way.partial.iter().any(|gone| path.starts_with(gone)));
+        left.map(|path| report::path_text(path))
+    };
+    let paid = left(&under_way.ledger).map_or_else(
         || "nothing was paid".to_owned(),
-        |ledger| format!("what was paid by then stays paid: `reticent ledger show {}` lists it", ledger.display()),
+        |ledger| format!("what was paid by then stays paid: `reticent ledger show {ledger}` lists it"),
     );
+    let complete = left(&under_way.complete).map_or_else(String::new, |file| format!("; {file} is complete"));
     let (_, ended) = SIGNALS.iter().find(|(known, _)| *known == signal).expect("no other is listened to");
     // A progress bar may stand in this line.
     let new_line = if io::stderr().is_terminal() { "\n" } else { "" };
     // Nothing is left to be done when stderr is closed.
-    let _ = writeln!(io::stderr(), "{new_line}error: {ended}; {paid}");
+    let _ = writeln!(io::stderr(), "{new_line}error: {ended}; {paid}{complete}");
     std::process::exit(EXIT_CODE + signal);
 }
 
@@ -77,9 +85,14 @@ pub(crate) fn begin<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io:
     Ok(made)
 }
 
-/// The file is complete.
-pub(crate) fn ends(partial: &Path) {
-    under_way().partial.remove(partial);
+/// Gives a complete file its name. No interruption falls between the two.
+pub(crate) fn complete<T, E>(partial: &Path, place: &Path, rename: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let mut under_way = under_way();
+    // It is kept where it cannot have its name.
+    under_way.partial.remove(partial);
+    let renamed = rename()?;
+    under_way.complete = Some(place.to_owned());
+    Ok(renamed)
 }
 
 /// From here on this ledger may be charged.

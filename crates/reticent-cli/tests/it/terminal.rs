@@ -199,6 +199,66 @@ fn a_terminal_that_goes_away_ends_a_command_but_for_nohup() {
     assert!(!has_partial());
 }
 
+/// A pipe that takes nothing more: whoever writes a report into it waits.
+#[cfg(target_os = "linux")]
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    /// `O_NONBLOCK` of Linux: such a handle fails where another would wait.
+    const NONBLOCK: i32 = 0o4000;
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let again = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let mut filling = std::fs::File::options().write(true).custom_flags(NONBLOCK).open(again).expect("the same pipe");
+    for size in [4096, 1] {
+        while filling.write(&[0; 4096][..size]).is_ok() {}
+    }
+    (reader, writer)
+}
+
+/// Sends SIGTERM to a command that has written a file and cannot print its report: the message.
+#[cfg(target_os = "linux")]
+fn terminated_when_complete(mut command: Command, is_complete: impl Fn() -> bool) -> String {
+    let (reader, writer) = full_pipe();
+    let mut child = command.stdout(writer).stderr(Stdio::piped()).spawn().expect("starts");
+    while !is_complete() {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended before the signal");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let kill = format!("kill -TERM {}", child.id());
+    assert!(Command::new("sh").arg("-c").arg(kill).status().expect("a shell").success());
+    let outcome = Outcome::of(child.wait_with_output().expect("a child"));
+    drop(reader);
+    assert_eq!(outcome.code, 143);
+    outcome.stderr
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_after_the_result_says_that_it_is_complete() {
+    let folder = Folder::with_table();
+    let command = started("--default-signal=TERM", &folder, FIT);
+    let message = terminated_when_complete(command, || folder.exists("model.json"));
+    assert_snapshot!(message, @"error: terminated; what was paid by then stays paid: `reticent ledger show [folder]/table.csv.ledger` lists it; model.json is complete");
+    folder.succeed("show model.json");
+}
+
+/// Ledger and model of a demo are gone when it ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_demo_that_a_signal_ends_names_no_file_that_is_gone() {
+    let folder = Folder::new();
+    let temporary = folder.path("temporary");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let inside = || std::fs::read_dir(&temporary).expect("it can be listed").flatten().map(|entry| entry.path());
+    let mut command = started("--default-signal=TERM", &folder, "demo --epsilon 1");
+    command.env("TMPDIR", &temporary);
+    let message = terminated_when_complete(command, || inside().any(|made| made.join("model.json").exists()));
+    assert_eq!(message, "error: terminated; nothing was paid\n");
+    assert_eq!(inside().count(), 0);
+}
+
 /// Where there is no `script`, which makes a terminal, nothing is tested.
 #[cfg(target_os = "linux")]
 #[test]
