@@ -22,7 +22,7 @@ use reticent_core::ledger::Request;
 use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 use reticent_curator::ledger_file::LedgerFile;
-use reticent_curator::source::{Need, Row, TableSource};
+use reticent_curator::source::{Need, Row, SourceError, TableSource};
 use reticent_curator::table::CodedTable;
 use reticent_fit::labelled_rows::LabelledRows;
 use reticent_fit::model::{MODEL_BYTES_MAX, Model};
@@ -68,8 +68,8 @@ fn open_private(data: &Path, schema: &Schema) -> Result<TableSource, Failure> {
 }
 
 /// Reads the rows into codes.
-fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, Failure> {
-    Ok(progress::while_reading(source.bytes_total(), |progress| CodedTable::read(source, schema, progress))?)
+fn read_private(source: TableSource, schema: &Schema) -> Result<CodedTable, SourceError> {
+    progress::while_reading(source.bytes_total(), |progress| CodedTable::read(source, schema, progress))
 }
 
 /// Reads rows as plain numbers, one after the other: they are public, or a party's own.

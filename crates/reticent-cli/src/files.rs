@@ -1,13 +1,14 @@
 //! Files that are written whole or not at all.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::{interrupt, progress};
 
 /// A file under a temporary name in its final folder; it takes its place when it is complete.
 ///
@@ -47,7 +48,12 @@ impl OutputFile {
         if place.is_symlink() && (place.starts_with("/dev") || place.starts_with("/proc")) {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is a link of the system's")));
         }
-        let target = if place.is_symlink() { place.canonicalize().map_err(failed)? } else { place.to_owned() };
+        let target = match fs::read_link(place) {
+            Ok(named) => place
+                .canonicalize()
+                .map_err(|error| failed(io::Error::other(format!("it is a link to {}: {error}", named.display()))))?,
+            Err(_) => place.to_owned(),
+        };
         let place = target.as_path();
         if is_side_file(place) {
             return Err(Failure::Usage(format!(
@@ -74,12 +80,8 @@ impl OutputFile {
         let folder = folder_of(place);
         let mut builder = tempfile::Builder::new();
         builder.prefix(".reticent-").suffix(".partial");
-        // A result is as readable as any file that the person makes, subject to the umask.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
+        let of_replaced = permissions_of_replaced(place);
+        builder.permissions(of_replaced.clone().unwrap_or_else(usual_permissions));
         if !folder.is_dir() {
             let message =
                 format!("cannot write here: there is no folder {}; make it first, or mend the name", folder.display());
@@ -88,6 +90,10 @@ impl OutputFile {
         // The error itself names the temporary file, which nobody has asked for.
         let made = interrupt::begin(|| builder.tempfile_in(folder));
         let temporary = made.map_err(|error| failed(error.kind().into()))?;
+        if let Some(permissions) = of_replaced {
+            // Those that the umask took. Where they cannot be given, as on a file system without them, there are fewer.
+            let _ = temporary.as_file().set_permissions(permissions);
+        }
         Ok(Self { place: place.to_owned(), temporary })
     }
 
@@ -99,8 +105,8 @@ impl OutputFile {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::input_output("writing the result", &self.place, &error);
         self.temporary.as_file().sync_all().map_err(failed)?;
-        interrupt::ends(self.temporary.path());
-        match self.temporary.persist(&self.place) {
+        let partial = self.temporary.path().to_owned();
+        match interrupt::complete(&partial, &self.place, || self.temporary.persist(&self.place)) {
             // The name must be as durable as the contents.
             Ok(_) => sync_folder(&self.place)
                 .map_err(|error| Failure::input_output("making the result durable", &self.place, &error)),
@@ -152,7 +158,11 @@ impl RowOutput {
     /// Stdout if the place is `-`, else as [`OutputFile::create_beside`].
     pub(crate) fn create_beside(place: &Path, inputs: &[&Path]) -> Result<Self, Failure> {
         if is_stdout(place) {
-            return Ok(Self::Stdout(PipedStdout { stdout: io::stdout(), is_closed: false }));
+            let stdout = io::stdout();
+            if stdout.is_terminal() {
+                progress::give_way_to_rows();
+            }
+            return Ok(Self::Stdout(PipedStdout { stdout, is_closed: false }));
         }
         OutputFile::create_beside(place, inputs).map(Self::File)
     }
@@ -209,6 +219,17 @@ impl Write for PipedStdout {
         let outcome = self.stdout.flush();
         self.or_closed(outcome, ())
     }
+}
+
+/// A result is as readable as any file that the person makes, subject to the umask.
+fn usual_permissions() -> fs::Permissions {
+    fs::Permissions::from_mode(0o666)
+}
+
+/// Who may read and write a file that is about to be replaced: whoever has kept predictions from others does so once.
+fn permissions_of_replaced(place: &Path) -> Option<fs::Permissions> {
+    let replaced = fs::metadata(place).ok()?;
+    Some(fs::Permissions::from_mode(replaced.permissions().mode() & 0o777))
 }
 
 /// Whether a place is the usual word for stdout.

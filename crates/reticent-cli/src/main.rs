@@ -13,10 +13,15 @@ mod option_flags;
 mod progress;
 mod report;
 mod solver_choice;
+mod threads;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    interrupt::listen();
-    failure::without_panic_contents(|| command::run(&args::Arguments::parse().command))
+    failure::without_panic_contents(|| {
+        let arguments = args::Arguments::parse();
+        interrupt::listen()?;
+        threads::start()?;
+        command::run(&arguments.command)
+    })
 }

@@ -1,8 +1,17 @@
 //! Progress bars: on stderr, and only when it is a terminal.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Whether rows go to the terminal, line after line: a bar would stand in one of them.
+static HAS_ROWS: AtomicBool = AtomicBool::new(false);
+
+/// Rows go to a terminal from here on, which is most often the one of stderr: no bar is shown.
+pub(crate) fn give_way_to_rows() {
+    HAS_ROWS.store(true, Ordering::Relaxed);
+}
 
 /// Shows a bar over the bytes of a file while `read` works, which says how far it is. Bytes read say no more than the file's
 /// size, which whoever sees this terminal sees too.
@@ -24,9 +33,17 @@ pub(crate) fn fits(count: u64) -> ProgressBar {
 }
 
 fn bar(length: u64, template: &str) -> ProgressBar {
-    // `stderr()` draws nothing when it is not a terminal.
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));
+    let target = if HAS_ROWS.load(Ordering::Relaxed) {
+        ProgressDrawTarget::hidden()
+    } else {
+        // Draws nothing when it is not a terminal, or one that cannot go back in its line (`TERM=dumb`).
+        ProgressDrawTarget::stderr_with_hz(10)
+    };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
     bar.set_style(ProgressStyle::with_template(template).expect("the template is a constant"));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    // A thread of its own ticks: none is asked for where nothing is drawn.
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
     bar
 }

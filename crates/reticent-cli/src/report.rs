@@ -1,5 +1,9 @@
 //! Results as text for a person and as JSON for a machine. Everything here is public.
 
+use std::path::Path;
+
+use serde_json::Value;
+
 /// Writing to a `String` does not fail.
 macro_rules! line {
     ($text:expr, $($argument:tt)*) => {
@@ -20,6 +24,17 @@ pub(crate) use self::ledger::{account, account_json, account_json_at, entry_json
 pub(crate) use self::model::{model, not_private, remark};
 pub(crate) use self::plan::plan;
 pub(crate) use self::schema::schema;
+
+/// The name of a file in a document: as `Display` gives it, since text in JSON is Unicode and a name need not be. A document of what was
+/// paid for must not fail for the folder that it is in.
+pub(crate) fn path_json(path: &Path) -> Value {
+    path.to_string_lossy().into()
+}
+
+/// The same as text: what a name has of control characters stays out of the terminal, and of the lines that a script reads.
+pub(crate) fn path_text(path: &Path) -> String {
+    printable(&path.to_string_lossy())
+}
 
 /// Text of a file that somebody else may have written: control characters stay out of the terminal, and so do those that turn the
 /// direction of what follows.

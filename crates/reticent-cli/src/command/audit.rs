@@ -78,24 +78,25 @@ pub(super) fn votes(arguments: &PartyAuditArguments) -> Result<(), Failure> {
 fn run(arguments: &TrialArguments, schema: &Schema, trials: Vec<Trial<'_>>) -> Result<(), Failure> {
     let plot = arguments.plot.as_deref().map(OutputFile::create).transpose()?;
     let audit = trial::judge(arguments, schema, trials)?;
-    if let Some(mut file) = plot {
-        plot::draw(&audit, file.writer())?;
-        file.finish()?;
-    }
-    let above = audit.bounds.mu > audit.mu;
-    if arguments.json {
-        files::print_json(&json(&audit, arguments.confidence))?;
+    // Figures that took minutes are not lost for a plot that cannot be written, nor the plot for a full stdout.
+    let printed = if arguments.json {
+        files::print_json(&json(&audit, arguments.confidence))
     } else {
-        files::print(&text(&audit, arguments.confidence))?;
-    }
-    if above {
+        files::print(&text(&audit, arguments.confidence))
+    };
+    let drawn = plot.map_or(Ok(()), |mut file| {
+        plot::draw(&audit, file.writer())?;
+        file.finish()
+    });
+    printed?;
+    if audit.bounds.mu > audit.mu {
         return Err(Failure::Defect(format!(
             "the lower bound is above the claim: {} reveals more than it says, or this is one of the rare runs in which a true \
              claim fails the test; run the audit again, and report it if it happens twice",
             audit.method
         )));
     }
-    Ok(())
+    drawn
 }
 
 fn claim(relation: Relation, arguments: &TrialArguments) -> PrivacyClaim {

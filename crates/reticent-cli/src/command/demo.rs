@@ -10,6 +10,7 @@ use reticent_curator::source::Need;
 use reticent_fit::evaluate::{Evaluation, public};
 use reticent_fit::public_fit;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::evaluate::evaluate_public;
 use super::ledger_place::ledger_beside;
@@ -29,17 +30,17 @@ const SCHEMA: &str = include_str!("../../../../examples/adult/adult.toml");
 const TRAINING_ROWS: usize = 32_561;
 
 pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
-    let temporary = interrupt::begin(tempfile::tempdir)
-        .map_err(|error| Failure::InputOutput(format!("no temporary folder: {error}")))?;
-    let folder = match &arguments.keep {
-        Some(folder) => {
+    // Removed at the end.
+    let temporary = arguments.keep.is_none().then(temporary_folder).transpose()?;
+    let folder = match (&arguments.keep, &temporary) {
+        (Some(folder), _) => {
             std::fs::create_dir_all(folder)
                 .map_err(|error| Failure::input_output("making the folder", folder, &error))?;
-            folder.clone()
+            folder
         }
-        None => temporary.path().to_owned(),
+        (None, temporary) => temporary.as_ref().expect("it was made where nothing is kept").path(),
     };
-    let files = DemoFiles::write(&folder)?;
+    let files = DemoFiles::write(folder)?;
     let schema = super::read_schema(&files.schema)?;
     let request = FitRequest {
         schema: files.schema.clone(),
@@ -94,11 +95,19 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     text.push('\n');
     if arguments.keep.is_some() {
         text.push_str(&report::account(&ledger_path, &account, request.delta));
-        text.push_str(&format!("\nNext: reticent show {}\n", files.model.display()));
+        text.push_str(&format!("\nNext: reticent show {}\n", report::path_text(&files.model)));
     } else {
         text.push_str("Next: reticent demo --keep demo, then reticent show demo/model.json\n");
     }
     files::print(&text)
+}
+
+fn temporary_folder() -> Result<TempDir, Failure> {
+    interrupt::begin(tempfile::tempdir).map_err(|error| {
+        // The error itself names the folder that was to be made, which nobody has asked for.
+        let failure = Failure::input_output("making a temporary folder", &std::env::temp_dir(), &error.kind().into());
+        failure.with_remedy("set TMPDIR to a folder that can be written, or name one with --keep")
+    })
 }
 
 struct DemoFiles {

@@ -90,24 +90,28 @@ pub(super) fn write_and_report(
         let kept = "the fit is paid for, and its model was written to stdout instead";
         return Err(Failure::InputOutput(format!("{what}; {kept}")));
     }
-    let account = ledger.account()?;
+    let unprinted = |failure: Failure| {
+        failure.with_remedy(&format!("the fit is paid for, and its model is complete in {}", place.display()))
+    };
+    let account = ledger.account().map_err(|error| unprinted(error.into()))?;
     if as_json {
         let document = json!({
-            "model": place,
+            "model": report::path_json(place),
             "certificate": model.certificate,
             "remark": model.remark,
             "ledger": report::account_json(ledger.path(), &account, delta),
         });
-        return files::print_json(&document);
+        return files::print_json(&document).map_err(unprinted);
     }
     let certificate = model.certificate.as_ref().expect("a private fit has a certificate");
     files::print(&format!(
         "{}\nModel: {}\n{}{}",
         report::Claim::of_certificate(certificate, model.schema.privacy().rows).text(),
-        place.display(),
+        report::path_text(place),
         report::remark(model),
         report::account(ledger.path(), &account, delta)
     ))
+    .map_err(unprinted)
 }
 
 /// Pays and fits.

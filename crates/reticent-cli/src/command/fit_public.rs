@@ -24,10 +24,10 @@ pub(super) fn run(arguments: &FitPublicArguments) -> Result<(), Failure> {
     let model = model.fitted_to(public_data(&arguments.data)?);
     out.write_and_finish(&model.to_json())?;
     if arguments.json {
-        let document = json!({ "model": arguments.out, "public_data": model.public_data });
+        let document = json!({ "model": report::path_json(&arguments.out), "public_data": model.public_data });
         return files::print_json(&document);
     }
-    files::print(&format!("{}Model: {}\n", report::not_private(&model), arguments.out.display()))
+    files::print(&format!("{}Model: {}\n", report::not_private(&model), report::path_text(&arguments.out)))
 }
 
 /// The model that `--public-data` stands for: fitted to rows that are declared public, with columns scaled by their figures.

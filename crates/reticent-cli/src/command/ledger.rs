@@ -122,11 +122,12 @@ fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure>
     }
     let (count, last) = (entries.len(), entries.last().map(|entry| entry.seal.as_str()));
     if as_json {
-        let models: Vec<_> = matched.iter().map(|(place, entry)| json!({ "model": place, "entry": entry })).collect();
-        let document = json!({ "ledger": path, "id": ledger.id(), "entries": count, "seal": last, "models": models });
+        let models: Vec<_> =
+            matched.iter().map(|(place, entry)| json!({ "model": report::path_json(place), "entry": entry })).collect();
+        let document = json!({ "ledger": report::path_json(path), "id": ledger.id(), "entries": count, "seal": last, "models": models });
         return files::print_json(&document);
     }
-    let mut text = format!("{}: {count} entries, all seals hold\n", path.display());
+    let mut text = format!("{}: {count} entries, all seals hold\n", report::path_text(path));
     if let Some(seal) = last {
         text.push_str(&format!("Seal of entry {count}: {seal}\n"));
     }
@@ -134,7 +135,7 @@ fn verify(path: &Path, models: &[PathBuf], as_json: bool) -> Result<(), Failure>
         text.push_str(&format!(
             "{}: its seal of entry {entry} is the ledger's, as are its price, method, releases and schema (coefficients are not \
              in the ledger: keep the file that `fit` wrote)\n",
-            place.display()
+            report::path_text(place)
         ));
     }
     text.push_str(

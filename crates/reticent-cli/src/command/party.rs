@@ -99,7 +99,7 @@ fn ballot(arguments: &BallotArguments) -> Result<(), Failure> {
         "Blank ballot of {} with {} rows: {}\nWrite the vote of your classifier into each row.\n",
         arguments.party,
         question.ballot.rows(),
-        arguments.out.display(),
+        report::path_text(&arguments.out),
     ))
 }
 
@@ -128,7 +128,7 @@ fn vote(arguments: &VoteArguments) -> Result<(), Failure> {
         "Votes of {} on {} rows: {}\nNOT private by themselves: give them to the combiner that was agreed on, and to nobody else{}.\n",
         arguments.party,
         question.ballot.rows(),
-        arguments.out.display(),
+        report::path_text(&arguments.out),
         if is_named_as_read { String::new() } else { format!(", who needs the file as {as_read}") },
     ))
 }

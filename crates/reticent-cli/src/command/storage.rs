@@ -9,7 +9,7 @@ use reticent_core::schema::Schema;
 use reticent_curator::memory_ceiling::MemoryCeiling;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::scratch_file::ScratchPlace;
-use reticent_curator::source::TableSource;
+use reticent_curator::source::{SourceError, TableSource};
 use reticent_curator::spilled_engine::{self, SpilledEngine};
 use reticent_curator::spilled_table::SpilledTable;
 
@@ -17,6 +17,9 @@ use super::read_private;
 use crate::args::StorageArguments;
 use crate::failure::Failure;
 use crate::progress;
+
+/// What helps where rows do not fit in memory.
+const ON_A_DISK: &str = "or keep the rows on a disk, with --memory SIZE";
 
 /// Rows that are ready to be asked.
 pub(super) enum StoredRows {
@@ -58,7 +61,12 @@ impl StoredRows {
     /// Reads all rows. With a ceiling, room for all that follows is taken.
     pub(super) fn read(source: TableSource, schema: &Schema, storage: &Storage) -> Result<Self, Failure> {
         let Storage::Scratch { place, kept_bytes, ceiling } = storage else {
-            return Ok(Self::Memory(MemoryEngine::new(read_private(source, schema)?)));
+            let table = read_private(source, schema).map_err(|error| {
+                let is_of_memory = matches!(error, SourceError::OutOfMemory);
+                let failure = Failure::from(error);
+                if is_of_memory { failure.with_remedy(ON_A_DISK) } else { failure }
+            })?;
+            return Ok(Self::Memory(MemoryEngine::new(table)));
         };
         let kept_bytes = if source.has_pages() {
             spilled_engine::check_pages(*ceiling, *kept_bytes, schema).map_err(Failure::usage)?
@@ -80,7 +88,9 @@ impl StoredRows {
     /// Makes sure that the rows fit, under an encoding as large as the one that will be asked, before anything is paid.
     pub(super) fn prepare(&self, encoding: &Arc<Encoding>) -> Result<(), Failure> {
         match self {
-            Self::Memory(engine) => Ok(engine.prepare(encoding)?),
+            Self::Memory(engine) => {
+                engine.prepare(encoding).map_err(|error| Failure::from(error).with_remedy(ON_A_DISK))
+            }
             // The room was taken when the rows had been read.
             Self::Scratch(_) => Ok(()),
         }

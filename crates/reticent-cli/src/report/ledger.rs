@@ -9,7 +9,7 @@ use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
 use serde_json::{Value, json};
 
-use super::{printable, weak_claim};
+use super::{path_json, path_text, printable, weak_claim};
 
 /// What was spent, and what is left.
 pub(crate) fn account(path: &Path, account: &Account, delta: Delta) -> String {
@@ -26,7 +26,7 @@ fn account_at(path: &Path, account: &Account, delta: Delta) -> String {
         line!(
             text,
             "Ledger {}: this table has paid mu {mu:.6} (epsilon {epsilon:.6} at delta {:e}{condition}) in all, under {}",
-            path.display(),
+            path_text(path),
             delta.get(),
             printable(&relation.to_string())
         );
@@ -134,7 +134,7 @@ pub(crate) fn account_json_at(path: &Path, account: &Account, delta: Option<Delt
     let budget = account.budget.map(
         |budget| json!({ "epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu_squared_down().mu_up() }),
     );
-    json!({ "path": path, "delta": delta, "budget": budget, "relations": relations })
+    json!({ "path": path_json(path), "delta": delta, "budget": budget, "relations": relations })
 }
 
 pub(crate) fn entry_json(entry: &Entry, delta: Option<Delta>) -> Value {

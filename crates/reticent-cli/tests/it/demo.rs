@@ -1,6 +1,8 @@
 //! `reticent demo`: the main job on the table that comes with the program.
 
-use crate::support::{Folder, json, keys, number};
+use insta::assert_snapshot;
+
+use crate::support::{Folder, Outcome, json, keys, number};
 
 #[test]
 fn the_demo_compares_private_non_private_and_base_rate() {
@@ -17,6 +19,14 @@ fn the_demo_compares_private_non_private_and_base_rate() {
     let ledger = folder.ledger("demo/adult-train.csv.ledger");
     assert_eq!(ledger["entries"].as_array().map(Vec::len), Some(1));
     folder.succeed("schema check demo/adult.toml");
+}
+
+#[test]
+fn a_demo_without_a_temporary_folder_says_what_to_do() {
+    let folder = Folder::new();
+    let outcome = Outcome::of(folder.reticent().arg("demo").env("TMPDIR", "/nothere").output().expect("it starts"));
+    assert_eq!(outcome.code, 5);
+    assert_snapshot!(outcome.stderr, @"error: /nothere: making a temporary folder: entity not found; set TMPDIR to a folder that can be written, or name one with --keep");
 }
 
 #[test]

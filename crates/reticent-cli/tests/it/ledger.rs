@@ -102,6 +102,26 @@ fn the_export_holds_every_question() {
     assert_eq!(&entries[0]["charged_mu_squared_steps"]["row:add-remove"], certified);
 }
 
+/// It tells what was asked of the table, and when.
+#[cfg(unix)]
+#[test]
+fn a_new_ledger_is_kept_from_whom_its_table_is_kept() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::with_table();
+    let ledger_beside = |table: u32| {
+        std::fs::set_permissions(folder.path("table.csv"), PermissionsExt::from_mode(table)).expect("it is ours");
+        folder.succeed(FIT);
+        let mode = folder.path("table.csv.ledger").metadata().expect("it is there").permissions().mode() & 0o777;
+        folder.remove("table.csv.ledger");
+        mode
+    };
+    assert_eq!([0o600, 0o400].map(ledger_beside), [0o600; 2]);
+    folder.write("other", "any new file");
+    let usual = folder.path("other").metadata().expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(ledger_beside(0o444), usual);
+}
+
 #[test]
 fn a_limit_is_set_once_and_a_promise_never_changes() {
     let folder = Folder::new();

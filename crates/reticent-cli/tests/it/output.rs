@@ -56,8 +56,7 @@ fn a_link_is_followed_and_stays() {
     assert_eq!(folder.json("kept.json")["format"], "reticent-model");
     // Where it leads nowhere nothing is charged for.
     std::os::unix::fs::symlink(folder.path("absent/model.json"), folder.path("broken.json")).expect("a link");
-    folder.refuse(5, &FIT.replace("model.json", "broken.json"));
-    // With stdout in a file the link leads to a plain file, and as root the system's link itself would be replaced.
+    assert_snapshot!(folder.refuse(5, &FIT.replace("model.json", "broken.json")), @"error: broken.json: cannot write here: it is a link to [folder]/absent/model.json: No such file or directory (os error 2); choose another place for the result");
     let message = folder.refuse(5, &FIT.replace("model.json", "/dev/stdout"));
     assert!(message.contains("a link of the system's"), "{message}");
 }
@@ -118,9 +117,12 @@ fn a_result_does_not_replace_the_ledger_beside_the_data_file() {
 /// Runs with files limited to `blocks` of 512 bytes (of 1024 in some shells): the writes beyond fail as on a full disk.
 #[cfg(unix)]
 fn run_limited(folder: &Folder, blocks: u32, line: &str) -> Outcome {
-    // Without the trap the system would end the program by a signal.
-    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" {line}");
-    let mut command = std::process::Command::new("sh");
+    // By itself the signal of such a write would end the program, and not the write alone. What started this test may ignore it.
+    let mut command = std::process::Command::new(if cfg!(target_os = "linux") { "env" } else { "sh" });
+    if cfg!(target_os = "linux") {
+        command.args(["--default-signal=XFSZ", "sh"]);
+    }
+    let script = format!("ulimit -f {blocks}; exec \"$0\" {line}");
     command.arg("-c").arg(script).arg(program()).current_dir(folder.path(""));
     Outcome::of(command.output().expect("a shell"))
 }
@@ -228,4 +230,108 @@ fn a_full_disk_under_stdout_is_an_error() {
     let outcome = Outcome::of(command.output().expect("the program starts"));
     assert_eq!(outcome.code, 5);
     assert_snapshot!(outcome.stderr, @"error: writing to stdout: No space left on device (os error 28)");
+}
+
+/// An audit takes minutes, and its figures do not lie in the plot.
+#[cfg(unix)]
+#[test]
+fn an_audit_whose_plot_does_not_fit_on_the_disk_prints_its_figures() {
+    let folder = Folder::new();
+    let before = folder.files();
+    let outcome = run_limited(
+        &folder,
+        1,
+        "audit --method functional --rows 1 --runs 100 --mu 1 --confidence 0.9999999 --plot plot.svg --json",
+    );
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    assert!(outcome.stderr.starts_with("error: drawing the plot: "), "{}", outcome.stderr);
+    assert_eq!(json(&outcome.stdout)["runs_per_neighbour"], 100);
+    assert!(folder.files() == before);
+}
+
+/// A name stays in its line, and what it has for a terminal does not reach it.
+#[cfg(unix)]
+#[test]
+fn control_characters_of_names_are_spelt_out_in_reports() {
+    let folder = Folder::with_table();
+    let name = "m\u{1b}[2J\nLedger.json";
+    let mut command = folder.reticent();
+    let words = FIT.split_whitespace().map(|word| if word == "model.json" { name } else { word });
+    let outcome = Outcome::of(command.args(words).output().expect("the program starts"));
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("\nModel: m\\u{1b}[2J\\nLedger.json\n"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains('\u{1b}'));
+}
+
+/// Then it is the report alone that is lost.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_paid_model_that_cannot_be_reported_is_said_to_be_complete() {
+    let folder = Folder::with_table();
+    for line in [FIT.to_owned(), format!("{FIT} --json")] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let mut command = std::process::Command::new(program());
+        command.args(line.split_whitespace()).current_dir(folder.path("")).stdout(full);
+        let outcome = Outcome::of(command.output().expect("the program starts"));
+        assert_eq!(outcome.code, 5);
+        let message = "error: writing to stdout: No space left on device (os error 28); the fit is paid for, and its model is complete in model.json\n";
+        assert_eq!(outcome.stderr, message);
+        folder.succeed("show model.json");
+        folder.remove("model.json");
+    }
+}
+
+/// Whatever the umask is.
+#[cfg(unix)]
+#[test]
+fn a_result_is_kept_from_whom_the_file_was_that_it_replaces() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder_to_predict(10);
+    let mode = |name: &str| folder.path(name).metadata().expect("it is there").permissions().mode() & 0o777;
+    let predict = "predict --model model.json --data table.csv --out p.csv";
+    folder.succeed(predict);
+    folder.write("other.csv", "any new file");
+    assert_eq!(mode("p.csv"), mode("other.csv"));
+    for kept in [0o600, 0o666] {
+        std::fs::set_permissions(folder.path("p.csv"), PermissionsExt::from_mode(kept)).expect("it is ours");
+        folder.succeed(predict);
+        assert_eq!(mode("p.csv"), kept);
+    }
+}
+
+/// Elsewhere than on Linux file systems may take names of text alone. What was paid for must not fail for the folder that it is in.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_not_text_stands_in_json_as_it_is_printed() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::with_table();
+    let place = folder.path("").join(OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&place).expect("a folder");
+    for name in ["table.csv", "schema.toml"] {
+        std::fs::copy(folder.path(name), place.join(name)).expect("a copy");
+    }
+    let run = |line: &str| {
+        let name = |word| if word == "NAME" { OsStr::from_bytes(b"m\xff.json") } else { OsStr::new(word) };
+        let mut command = folder.reticent();
+        command.args(line.split_whitespace().map(name)).current_dir(&place);
+        let outcome = Outcome::of(command.output().expect("the program starts"));
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{line}");
+        json(&outcome.stdout)
+    };
+    let (model, ledger) = ("m\u{fffd}.json", "/caf\u{fffd}/table.csv.ledger");
+    let has_ledger = |document: &serde_json::Value| {
+        assert!(document["ledger"]["path"].as_str().is_some_and(|path| path.ends_with(ledger)), "{document}");
+    };
+    let fitted = run(&FIT.replace("model.json", "NAME --json"));
+    assert_eq!(fitted["model"], model);
+    has_ledger(&fitted);
+    has_ledger(&run("evaluate --model NAME --data table.csv --epsilon 0.1 --json"));
+    assert_eq!(run("ledger verify table.csv.ledger --model NAME --json")["models"][0]["model"], model);
+    assert_eq!(run("fit-public --data table.csv --schema schema.toml --out NAME --json")["model"], model);
+    std::fs::rename(place.join("table.csv.ledger"), place.join(OsStr::from_bytes(b"m\xff.json"))).expect("renamed");
+    assert_eq!(run("ledger show NAME --json")["path"], model);
+    assert_eq!(run("ledger verify NAME --json")["ledger"], model);
 }

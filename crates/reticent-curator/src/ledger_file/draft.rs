@@ -21,9 +21,8 @@ pub(super) fn write_draft(
     let id = draw_id(path)?;
     let mut draft = tempfile::Builder::new();
     draft.prefix(".ledger-").suffix(".new");
-    // As any new file, within the user's umask: the ledger of a shared table is charged by several users.
     #[cfg(unix)]
-    draft.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    draft.permissions(permissions(path));
     let draft = draft.tempfile_in(folder).map_err(failed(path, "made"))?.into_temp_path();
     let write = || {
         let mut connection = Connection::open(&draft)?;
@@ -45,6 +44,19 @@ pub(super) fn write_draft(
     };
     write().map_err(|source| LedgerFileError::from_database(path, LOCK_WAIT, source))?;
     Ok(draft)
+}
+
+/// As any new file, within the user's umask: the ledger of a shared table is charged by several users. Whom the table `FILE` is kept from, though,
+/// its ledger `FILE.ledger` is kept from as well.
+#[cfg(unix)]
+fn permissions(path: &Path) -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+
+    let is_beside = path.extension().is_some_and(|extension| extension == "ledger");
+    let table = is_beside.then(|| fs::metadata(path.with_extension("")).ok()).flatten();
+    let readers = table.map_or(0o444, |table| table.permissions().mode() & 0o444);
+    // Who may read the table may charge it.
+    fs::Permissions::from_mode(0o600 | readers | readers >> 1)
 }
 
 pub(super) fn refuse_illegal_promise(path: &Path, promised: &BTreeSet<Relation>) -> Result<(), LedgerFileError> {

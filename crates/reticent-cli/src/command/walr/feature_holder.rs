@@ -68,13 +68,13 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
     if arguments.json {
-        let document = json!({ "model": arguments.out, "certificate": certificate, "not_protected": NOT_PROTECTED });
+        let document = json!({ "model": report::path_json(&arguments.out), "certificate": certificate, "not_protected": NOT_PROTECTED });
         return files::print_json(&document);
     }
     files::print(&format!(
         "{}\nModel: {}\n",
         report::Claim::of_certificate(certificate, model.schema.privacy().rows).text(),
-        arguments.out.display()
+        report::path_text(&arguments.out)
     ))
 }
 
@@ -213,7 +213,7 @@ fn write_weights(
     out.finish()?;
     if as_json {
         let document = json!({
-            "weights": place, "rows": rows, "columns": columns, "not_protected": NOT_PROTECTED,
+            "weights": report::path_json(place), "rows": rows, "columns": columns, "not_protected": NOT_PROTECTED,
         });
         return files::print_json(&document);
     }
@@ -221,6 +221,6 @@ fn write_weights(
         "Weights: {} ({rows} rows, {columns} columns)\n\
          Whoever gets this file learns the event ids and the weights, which are made of the features.\n\
          {NOT_PROTECTED}\n",
-        place.display()
+        report::path_text(place)
     ))
 }

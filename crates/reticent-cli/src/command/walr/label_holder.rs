@@ -48,17 +48,20 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
     let release: LabelRelease = serde_json::from_str(&answer.text).map_err(|error| {
         Failure::InputOutput(format!("{}: a kept answer is damaged: {error}", arguments.ledger.display()))
     })?;
-    let account = ledger.account()?;
+    let unprinted = |failure: Failure| {
+        failure.with_remedy(&format!("the answer is paid for, and complete in {}", arguments.out.display()))
+    };
+    let account = ledger.account().map_err(|error| unprinted(error.into()))?;
     if arguments.json {
         let document = json!({
-            "release": arguments.out,
+            "release": report::path_json(&arguments.out),
             "repeated": answer.repeated,
             "privacy": privacy_json(&release),
             "read_range": release.read_range(),
             "unmatched": unmatched_json(&release),
             "ledger": report::account_json(ledger.path(), &account, arguments.delta),
         });
-        return files::print_json(&document);
+        return files::print_json(&document).map_err(unprinted);
     }
     let read = match (release.read_range(), &release.target) {
         (Some((from, to)), _) => {
@@ -81,7 +84,8 @@ pub(super) fn measure(arguments: &WalrMeasureArguments) -> Result<(), Failure> {
     files::print(&format!(
         "{repeated}{}{read}{unmatched}Release: {}\n\n{}",
         privacy_text(&release),
-        arguments.out.display(),
+        report::path_text(&arguments.out),
         report::account(ledger.path(), &account, arguments.delta)
     ))
+    .map_err(unprinted)
 }
