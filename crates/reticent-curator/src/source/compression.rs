@@ -6,11 +6,14 @@
 //! The name is not trusted: `adult.csv` may be gzip. Decompression is streamed, so a small file that unpacks to
 //! terabytes costs time and not memory.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use thiserror::Error;
 
 use super::SourceError;
 
@@ -57,6 +60,7 @@ pub(crate) fn open(path: &Path, is_header: bool) -> Result<(Opened, u64), Source
     refuse_other_kinds(beginning, path)?;
     let packing = Packing::of(&first);
     let bytes_read = Arc::new(AtomicU64::new(0));
+    let file = WatchedFile { file, opened: stamp_of(&metadata) };
     let raw = CountingReader { inner: Cursor::new(first).chain(file), bytes_read: Arc::clone(&bytes_read) };
     let mut stream = ByteStream::new(path.to_owned(), packing, raw, bytes_read)?;
     if packing.is_some() {
@@ -171,6 +175,9 @@ impl ByteStream {
     /// Tells a failing disk from a file that its decoder refuses. The decoders' own words name no content.
     fn failure(&self, source: io::Error) -> SourceError {
         let path = self.path.clone();
+        if source.get_ref().is_some_and(|inner| inner.is::<ChangedWhileRead>()) {
+            return SourceError::Changed { path };
+        }
         match self.packing {
             Some(packing) if source.raw_os_error().is_none() => {
                 let format = packing.name();
@@ -235,6 +242,36 @@ impl<R: Read> Read for CountingReader<R> {
         Ok(count)
     }
 }
+
+/// Size and time of the last change.
+type Stamp = (u64, Option<SystemTime>);
+
+fn stamp_of(metadata: &Metadata) -> Option<Stamp> {
+    // Of what is no file on a disk neither means anything.
+    (metadata.is_file() && metadata.len() > 0).then(|| (metadata.len(), metadata.modified().ok()))
+}
+
+/// A file that must be at its end what it was when it was opened. A table that was still being written, or was cut off meanwhile, would
+/// else be paid for and fitted as far as it was read.
+struct WatchedFile {
+    file: File,
+    opened: Option<Stamp>,
+}
+
+impl Read for WatchedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        let is_at_end = count == 0 && !buffer.is_empty();
+        if is_at_end && self.opened.is_some() && stamp_of(&self.file.metadata()?) != self.opened {
+            return Err(io::Error::other(ChangedWhileRead));
+        }
+        Ok(count)
+    }
+}
+
+#[derive(Debug, Error)]
+#[error("the file changed while it was read")]
+struct ChangedWhileRead;
 
 /// Refuses a file that begins as Parquet and does not end so.
 fn refuse_partial_parquet(mut file: &File, first: &[u8], path: &Path) -> Result<(), SourceError> {
@@ -346,3 +383,48 @@ const FIRST_BYTES: usize = 512;
 const BLOCK_BYTES: usize = 256 * 1024;
 /// The strongest usual setting of xz needs 65 MiB; a file may ask for 4 GiB.
 const XZ_MEMORY_MAX: u64 = 512 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// All bytes of a file that something happens to after it is opened.
+    fn read_after(happens: impl FnOnce(&Path)) -> Result<usize, SourceError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table.csv");
+        std::fs::write(&path, vec![b'1'; 3 * BLOCK_BYTES]).expect("writes");
+        let (Opened::Text(mut stream), _) = open(&path, true)? else { panic!("text") };
+        happens(&path);
+        let mut read = 0;
+        loop {
+            match stream.fill()?.len() {
+                0 => return Ok(read),
+                count => {
+                    read += count;
+                    stream.consume(count);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_refused() {
+        assert_eq!(read_after(|_| ()).expect("is read"), 3 * BLOCK_BYTES);
+        let append = |path: &Path| {
+            let file = File::options().append(true).open(path);
+            file.and_then(|mut file| file.write_all(b"2\n")).expect("appends");
+        };
+        let cut = |path: &Path| File::options().write(true).open(path).and_then(|file| file.set_len(9)).expect("cuts");
+        for refused in [read_after(append), read_after(cut)] {
+            assert!(matches!(refused, Err(SourceError::Changed { .. })));
+        }
+        // Another file in its place is not the one that is read.
+        let replaced = |path: &Path| {
+            let other = path.with_extension("new");
+            std::fs::write(&other, "3\n").and_then(|()| std::fs::rename(&other, path)).expect("replaces");
+        };
+        assert_eq!(read_after(replaced).expect("is read"), 3 * BLOCK_BYTES);
+    }
+}

@@ -186,6 +186,12 @@ pub enum SourceError {
         /// How the file is packed.
         format: &'static str,
     },
+    /// The file was written to while it was read.
+    #[error("{} has another size or time of change than when reading it began; wait until it is written, or copy it and read the copy", path.display())]
+    Changed {
+        /// What was read.
+        path: PathBuf,
+    },
     /// The file breaks the rules of its own format.
     #[error(
         "{} is damaged{}: its {format} data cannot be decoded; copy it again or write it anew",
@@ -318,6 +324,7 @@ impl SourceError {
             | Self::HeaderDiffers { .. }
             | Self::HeaderLength { .. }
             | Self::Truncated { .. }
+            | Self::Changed { .. }
             | Self::Damaged { .. }
             | Self::Unsupported { .. }
             | Self::ColumnType { .. }
