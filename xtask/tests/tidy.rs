@@ -164,6 +164,7 @@ const PRINTABLE: &[(&str, &[&str])] = &[
     ("reticent-curator/src/scratch_blocks.rs", &["BlockShape"]),
     ("reticent-curator/src/scratch_file.rs", &["ScratchPlace", "ScratchError"]),
     ("reticent-curator/src/source.rs", &["Need"]),
+    ("reticent-curator/src/source/compression.rs", &["ChangedWhileRead"]),
     ("reticent-curator/src/source/error.rs", &["SourceError", "NamedIn"]),
     ("reticent-curator/src/source/parquet_footer.rs", &["DeclaredPage"]),
     ("reticent-curator/src/spilled_engine.rs", &["CannotSpill", "NotStreamed", "LostScratch"]),

@@ -83,6 +83,13 @@ pub(crate) enum Command {
     Demo(DemoArguments),
 }
 
+impl Command {
+    /// Whether it works on rows, with all threads. What a ledger says can be read where the system gives none.
+    pub(crate) fn reads_rows(&self) -> bool {
+        !matches!(self, Self::Ledger(_) | Self::Schema(_) | Self::Show(_) | Self::Plan(_))
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct DemoArguments {
     /// Privacy loss bound

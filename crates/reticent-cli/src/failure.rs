@@ -50,7 +50,7 @@ impl Failure {
         Self::InputOutput(format!("{}: {action}: {error}", path.display()))
     }
 
-    /// What to do where a file could not be written: the rest of the message.
+    /// What to do about it, or what is left all the same: the rest of the message.
     pub(crate) fn with_remedy(self, remedy: &str) -> Self {
         match self {
             Self::InputOutput(message) => Self::InputOutput(format!("{message}; {remedy}")),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -93,6 +93,7 @@ impl OutputFile {
         if let Some(permissions) = of_replaced {
             // Those that the umask took. Where they cannot be given, as on a file system without them, there are fewer.
             let _ = temporary.as_file().set_permissions(permissions);
+            keep_from_another_group(temporary.as_file(), place).map_err(failed)?;
         }
         Ok(Self { place: place.to_owned(), temporary })
     }
@@ -230,6 +231,13 @@ fn usual_permissions() -> fs::Permissions {
 fn permissions_of_replaced(place: &Path) -> Option<fs::Permissions> {
     let replaced = fs::metadata(place).ok()?;
     Some(fs::Permissions::from_mode(replaced.permissions().mode() & 0o777))
+}
+
+/// A new file has the group of who makes it: where the replaced one had another, what that group might do this one must not.
+fn keep_from_another_group(made: &fs::File, replaced: &Path) -> io::Result<()> {
+    let made_as = made.metadata()?;
+    let is_the_same = fs::metadata(replaced).is_ok_and(|replaced| replaced.gid() == made_as.gid());
+    if is_the_same { Ok(()) } else { made.set_permissions(fs::Permissions::from_mode(made_as.mode() & 0o707)) }
 }
 
 /// Whether a place is the usual word for stdout.

@@ -21,7 +21,9 @@ fn main() -> ExitCode {
     failure::without_panic_contents(|| {
         let arguments = args::Arguments::parse();
         interrupt::listen()?;
-        threads::start()?;
+        if arguments.command.reads_rows() {
+            threads::start()?;
+        }
         command::run(&arguments.command)
     })
 }

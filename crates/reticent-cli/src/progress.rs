@@ -1,7 +1,6 @@
 //! Progress bars: on stderr, and only when it is a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -41,9 +40,7 @@ fn bar(length: u64, template: &str) -> ProgressBar {
     };
     let bar = ProgressBar::with_draw_target(Some(length), target);
     bar.set_style(ProgressStyle::with_template(template).expect("the template is a constant"));
-    // A thread of its own ticks: none is asked for where nothing is drawn.
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(Duration::from_millis(200));
-    }
+    // Drawn by whoever moves it: a thread of its own that cannot be started would be a panic.
+    bar.tick();
     bar
 }

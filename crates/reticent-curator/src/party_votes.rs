@@ -10,7 +10,8 @@
 //! A votes file is text that somebody else wrote: nothing in it is run, and no model crosses. A file that is missing, not
 //! the party's own, about other rows or malformed is refused by name before anything is paid; the refusal is for whoever holds
 //! the files, and no part of a release. Votes are integers from 0 on that count only up to [`VOTE_STEPS`] in all classes of a row together, also
-//! where they do not come from a file; `reticent_core` cuts them again when it adds them up: one party moves the sum by no more than its share.
+//! where they do not come from a file: one party moves an answer by no more than its share. Sums of votes times rows `reticent_core` cuts again; what is
+//! charged for a minimum rests on [`PartyVotes::new`] alone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,7 @@ impl PartyVotes {
     /// up to [`VOTE_STEPS`] together, from the first output on: what is charged for soft labels rests on it.
     ///
     /// # Panics
-    /// When a party does not have one vote a row and output: a mistake in the caller's code.
+    /// Without an output, or when a party does not have one vote a row and output: a mistake in the caller's code.
     #[must_use]
     pub fn new(schema: &Schema, outputs: usize, rows: usize, mut votes: Vec<Vec<u16>>) -> Self {
         for of_party in &mut votes {

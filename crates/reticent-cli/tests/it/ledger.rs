@@ -120,6 +120,10 @@ fn a_new_ledger_is_kept_from_whom_its_table_is_kept() {
     folder.write("other", "any new file");
     let usual = folder.path("other").metadata().expect("it is there").permissions().mode() & 0o777;
     assert_eq!(ledger_beside(0o444), usual);
+    // Only root may give a file to any group. Whoever is in the maker's is not in that one.
+    if std::os::unix::fs::chown(folder.path("table.csv"), None, Some(54_321)).is_ok() {
+        assert_eq!(ledger_beside(0o640), 0o600);
+    }
 }
 
 #[test]

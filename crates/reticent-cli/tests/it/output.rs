@@ -57,6 +57,7 @@ fn a_link_is_followed_and_stays() {
     // Where it leads nowhere nothing is charged for.
     std::os::unix::fs::symlink(folder.path("absent/model.json"), folder.path("broken.json")).expect("a link");
     assert_snapshot!(folder.refuse(5, &FIT.replace("model.json", "broken.json")), @"error: broken.json: cannot write here: it is a link to [folder]/absent/model.json: No such file or directory (os error 2); choose another place for the result");
+    // Nor is a link that only the system can follow.
     let message = folder.refuse(5, &FIT.replace("model.json", "/dev/stdout"));
     assert!(message.contains("a link of the system's"), "{message}");
 }
@@ -297,6 +298,11 @@ fn a_result_is_kept_from_whom_the_file_was_that_it_replaces() {
         std::fs::set_permissions(folder.path("p.csv"), PermissionsExt::from_mode(kept)).expect("it is ours");
         folder.succeed(predict);
         assert_eq!(mode("p.csv"), kept);
+    }
+    // Only root may give a file to any group. Whoever is in the maker's was not in that one.
+    if std::os::unix::fs::chown(folder.path("p.csv"), None, Some(54_321)).is_ok() {
+        folder.succeed(predict);
+        assert_eq!(mode("p.csv"), 0o606);
     }
 }
 

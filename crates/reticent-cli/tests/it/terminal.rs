@@ -266,7 +266,7 @@ fn rows_on_a_terminal_are_alone_there() {
     let folder = Folder::new();
     folder.write("table.csv", Table::of(2000).csv());
     let on_terminal = |terminal: &str, out: &str| {
-        let line = format!("{} predict --model model.json --data table.csv --out {out}", program().display());
+        let line = format!("'{}' predict --model model.json --data table.csv --out {out}", program().display());
         let mut command = assert_cmd::Command::new("script");
         command.args(["-qec", &line, "/dev/null"]).current_dir(folder.path("")).env("TERM", terminal);
         let output = command.timeout(std::time::Duration::from_secs(60)).output().ok()?;

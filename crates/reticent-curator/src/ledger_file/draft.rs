@@ -23,7 +23,10 @@ pub(super) fn write_draft(
     draft.prefix(".ledger-").suffix(".new");
     #[cfg(unix)]
     draft.permissions(permissions(path));
-    let draft = draft.tempfile_in(folder).map_err(failed(path, "made"))?.into_temp_path();
+    let draft = draft.tempfile_in(folder).map_err(failed(path, "made"))?;
+    #[cfg(unix)]
+    keep_from_another_group(draft.as_file(), path).map_err(failed(path, "made"))?;
+    let draft = draft.into_temp_path();
     let write = || {
         let mut connection = Connection::open(&draft)?;
         assert!(make_durable(&connection)?, "nobody else knows the draft's name");
@@ -52,11 +55,25 @@ pub(super) fn write_draft(
 fn permissions(path: &Path) -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
 
-    let is_beside = path.extension().is_some_and(|extension| extension == "ledger");
-    let table = is_beside.then(|| fs::metadata(path.with_extension("")).ok()).flatten();
-    let readers = table.map_or(0o444, |table| table.permissions().mode() & 0o444);
+    let readers = table_beside(path).map_or(0o444, |table| table.permissions().mode() & 0o444);
     // Who may read the table may charge it.
     fs::Permissions::from_mode(0o600 | readers | readers >> 1)
+}
+
+/// The ledger's group is that of who makes it: where the table has another, what that group may do with the table this one may not with the ledger.
+#[cfg(unix)]
+fn keep_from_another_group(draft: &fs::File, path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    let made = draft.metadata()?;
+    let is_the_same = table_beside(path).is_none_or(|table| table.gid() == made.gid());
+    if is_the_same { Ok(()) } else { draft.set_permissions(fs::Permissions::from_mode(made.mode() & 0o707)) }
+}
+
+#[cfg(unix)]
+fn table_beside(path: &Path) -> Option<fs::Metadata> {
+    let is_beside = path.extension().is_some_and(|extension| extension == "ledger");
+    is_beside.then(|| fs::metadata(path.with_extension("")).ok()).flatten()
 }
 
 pub(super) fn refuse_illegal_promise(path: &Path, promised: &BTreeSet<Relation>) -> Result<(), LedgerFileError> {

@@ -7,6 +7,7 @@
 //!
 //! Source: derived in `docs/methods/noisy-gd.md`, "Calibration".
 
+use rayon::prelude::*;
 use reticent_core::largest_place::largest_place;
 
 use super::public_rows::PublicScores;
@@ -19,6 +20,8 @@ const PLACES: i32 = 8;
 const DEVIATION: f64 = 0.75;
 /// Error of what public rows say that confidence grows by, as a share of all that it grows by: numbers are not uniform.
 const ERROR: f64 = 0.1;
+/// Spreads above this are no more than public rows err by anyway.
+const NARROW: f64 = 0.75;
 /// Steps that are farther than that from those of public rows, in squares and besides so many times the noise, are of a table that these do not describe.
 const NOISE_SQUARES: f64 = 2.0;
 
@@ -41,24 +44,25 @@ pub(super) struct ReleasedSteps<'a> {
 
 impl ReleasedSteps<'_> {
     /// Public rows that lie as far apart as those of the table, and the steps that would have been released if models had had the `intercepts` that
-    /// these call for. Where the table's are no such rows, nothing is changed.
+    /// these call for. Where the spread is above 3/4, or the table's are no such rows, nothing is changed.
     ///
     /// ```text
     ///   mean_j (g_j - e_j)² <= 2 noise² + (E/10)²     g_j: released growth of confidence;  e_j: that of these rows;  E: all that it grows by in what is returned
     /// ```
     pub(super) fn of_table(&self, intercepts: impl Fn(f64, &PublicScores) -> Vec<f64>) -> (PublicScores, Vec<f64>) {
-        let table = spread_by(self.spread(), self.scores);
+        let unchanged = || (self.scores.clone(), self.steps.to_vec());
+        let spread = self.spread();
+        if spread > NARROW {
+            return unchanged();
+        }
+        let table = spread_by(spread, self.scores);
         let meant: Vec<Compared> =
             self.models.iter().map(|(factor, _)| (*factor, intercepts(*factor, &table))).collect();
         let moved = self.moved(&meant, &table);
         let steps: Vec<f64> = self.steps.iter().zip(moved).map(|(step, moved)| step + moved).collect();
         let growth: f64 = steps[1..].iter().sum();
         let error = NOISE_SQUARES * self.noise.powi(2) + (ERROR * growth).powi(2);
-        if self.far(&table) <= error * (steps.len() - 1) as f64 {
-            (table, steps)
-        } else {
-            (self.scores.clone(), self.steps.to_vec())
-        }
+        if self.far(&table) <= error * (steps.len() - 1) as f64 { (table, steps) } else { unchanged() }
     }
 
     /// The spread of the table in that of public rows, at most 1.
@@ -73,6 +77,7 @@ impl ReleasedSteps<'_> {
         let growth: f64 = self.steps[1..].iter().map(|grown| grown.abs()).sum();
         let variance = self.noise.powi(2) + (ERROR * growth).powi(2);
         let costs: Vec<(f64, f64)> = (-OCTAVES * PLACES..=OCTAVES * PLACES)
+            .into_par_iter()
             .map(|place| {
                 let octave = f64::from(place) / f64::from(PLACES);
                 let far = self.far(&spread_by(octave.exp2(), self.scores));
@@ -236,6 +241,8 @@ mod tests {
         let (asked, weight) = (models(&public), weight_scale(&public));
         let narrow = steps(&spread_by(0.2, &public), &asked, weight);
         assert!((spread(&made(&narrow, 1e6).0) - 1.0).abs() < 1e-3, "noise says nothing");
+        let hardly = steps(&spread_by(0.85, &public), &asked, weight);
+        assert_eq!(made(&hardly, 1.0).1, hardly, "public rows err by as much");
         let wide = steps(&spread_by(2.0, &public), &asked, weight);
         assert!((spread(&made(&wide, 1.0).0) - 1.0).abs() < 1e-12, "no wider");
         let strange = [100.0, -900.0, 300.0, -500.0, 800.0, -200.0];
@@ -264,6 +271,13 @@ mod tests {
     fn confidence_is_of_the_class_that_rises_most() {
         let scores: PublicScores = vec![(vec![0.0; 2], vec![0.0, 2.0])];
         let found = confidences(&scores, &[(0.0, vec![0.0]), (3.0, vec![1.0])], 0.5);
+        // A confidence of 3/4 that falls to 1/4 and rises to 9/10 could be as long as sqrt(9/16 + 1/4 + (13/20)²) with a wrong class.
         assert!((found[0] - 0.25).abs() < 1e-12 && (found[1] - 0.5 / (1.0 + (-7f64).exp())).abs() < 1e-12, "{found:?}");
+        let [three, third, nine] = [3f64, 1.0 / 3.0, 9.0].map(f64::ln);
+        let models = [three, third, nine].map(|intercept| (0.0, vec![intercept]));
+        let longest = (0.5625f64 + 0.25 + 0.65f64.powi(2)).sqrt();
+        for (found, share) in confidences(&scores, &models, 0.5).iter().zip([0.75, 0.25, 0.9]) {
+            assert!(longest > 1.1 && (found - 0.5 * share / longest).abs() < 1e-12, "{found}");
+        }
     }
 }
