@@ -20,6 +20,8 @@ const PLACES: i32 = 8;
 const DEVIATION: f64 = 0.75;
 /// Error of what public rows say that confidence grows by, as a share of all that it grows by: numbers are not uniform.
 const ERROR: f64 = 0.1;
+/// Spreads are looked for where all that confidence moves by is so many times the noise of a step: below they are hardly known, and no model was better for them.
+const KNOWN: f64 = 30.0;
 /// Spreads above this are no more than public rows err by anyway.
 const NARROW: f64 = 0.75;
 /// Steps that are farther than that from those of public rows, in squares and besides so many times the noise, are of a table that these do not describe.
@@ -44,13 +46,17 @@ pub(super) struct ReleasedSteps<'a> {
 
 impl ReleasedSteps<'_> {
     /// Public rows that lie as far apart as those of the table, and the steps that would have been released if models had had the `intercepts` that
-    /// these call for. Where the spread is above 3/4, or the table's are no such rows, nothing is changed.
+    /// these call for. Where noise is more than a thirtieth of all that confidence
+    /// moves by, where the spread is above 3/4, or the table's are no such rows, nothing is changed.
     ///
     /// ```text
     ///   mean_j (g_j - e_j)² <= 2 noise² + (E/10)²     g_j: released growth of confidence;  e_j: that of these rows;  E: all that it grows by in what is returned
     /// ```
     pub(super) fn of_table(&self, intercepts: impl Fn(f64, &PublicScores) -> Vec<f64>) -> (PublicScores, Vec<f64>) {
         let unchanged = || (self.scores.clone(), self.steps.to_vec());
+        if self.moves() < KNOWN * self.noise {
+            return unchanged();
+        }
         let spread = self.spread();
         if spread > NARROW {
             return unchanged();
@@ -74,8 +80,7 @@ impl ReleasedSteps<'_> {
     /// Where noise hides everything that is 1. So it is where scores spread more than those of public rows: with a few rows far out growth says
     /// little of the others, and intercepts that follow were worse.
     fn spread(&self) -> f64 {
-        let growth: f64 = self.steps[1..].iter().map(|grown| grown.abs()).sum();
-        let variance = self.noise.powi(2) + (ERROR * growth).powi(2);
+        let variance = self.noise.powi(2) + (ERROR * self.moves()).powi(2);
         let costs: Vec<(f64, f64)> = (-OCTAVES * PLACES..=OCTAVES * PLACES)
             .into_par_iter()
             .map(|place| {
@@ -92,6 +97,11 @@ impl ReleasedSteps<'_> {
             total += likely;
         }
         (mean / total).exp2().min(1.0)
+    }
+
+    /// All that confidence moves by.
+    fn moves(&self) -> f64 {
+        self.steps[1..].iter().map(|grown| grown.abs()).sum()
     }
 
     /// How far released growth is from that of rows with these scores, squared.
@@ -240,7 +250,11 @@ mod tests {
         let public = public();
         let (asked, weight) = (models(&public), weight_scale(&public));
         let narrow = steps(&spread_by(0.2, &public), &asked, weight);
-        assert!((spread(&made(&narrow, 1e6).0) - 1.0).abs() < 1e-3, "noise says nothing");
+        assert_eq!(
+            made(&narrow, narrow[1..].iter().map(|grown| grown.abs()).sum::<f64>() / 29.0).1,
+            narrow,
+            "noise says too little"
+        );
         let hardly = steps(&spread_by(0.85, &public), &asked, weight);
         assert_eq!(made(&hardly, 1.0).1, hardly, "public rows err by as much");
         let wide = steps(&spread_by(2.0, &public), &asked, weight);
