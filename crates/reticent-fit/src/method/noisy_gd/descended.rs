@@ -147,9 +147,10 @@ impl Descended {
         let compared = of_rows.chain(models.iter().flat_map(|(factor, intercepts)| scaled_by(*factor, intercepts)));
         let compared = PassWeights::quantise(&compared.collect::<Vec<_>>());
         let released = releases.sum(releases.count() - 1, &self.encoding, compared)?;
-        let (steps, noise) = (&released.values(), released.noise_standard_deviation);
-        let released = ReleasedSteps { scores: &drawn, models: &models, weight, steps, noise, rows: self.rows };
-        let (drawn, steps) = released.of_table(|factor, scores| intercepts_of(factor, &ends, scores));
+        let (steps, noise) = (released.values(), released.noise_standard_deviation);
+        let released = ReleasedSteps { scores: &drawn, models: &models, weight, steps: &steps, noise, rows: self.rows };
+        let of_table = released.of_table(|factor, scores| intercepts_of(factor, &ends, scores));
+        let (drawn, steps) = of_table.unwrap_or((drawn, steps));
         // What the rows say of the change that was shortened, they say of the whole.
         let of_hits = share_of_hits(&drawn, &vec![0.0; ends.len().max(2)], |rise| (weight * rise).min(1.0));
         let optimism = self.kept * self.unexplained * self.freedom() * of_hits;

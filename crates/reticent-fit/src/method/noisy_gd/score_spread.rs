@@ -22,7 +22,8 @@ const DEVIATION: f64 = 0.75;
 const ERROR: f64 = 0.1;
 /// Spreads are looked for where all that confidence moves by is so many times the noise of a step: below they are hardly known, and no model was better for them.
 const KNOWN: f64 = 30.0;
-/// Spreads above this are no more than public rows err by anyway.
+/// Spreads above this are no more than public rows err by anyway; above 1, with a few rows far out, growth says little of the others, and intercepts
+/// that followed were worse.
 const NARROW: f64 = 0.75;
 /// Steps that are farther than that from those of public rows, in squares and besides so many times the noise, are of a table that these do not describe.
 const NOISE_SQUARES: f64 = 2.0;
@@ -46,20 +47,22 @@ pub(super) struct ReleasedSteps<'a> {
 
 impl ReleasedSteps<'_> {
     /// Public rows that lie as far apart as those of the table, and the steps that would have been released if models had had the `intercepts` that
-    /// these call for. Where noise is more than a thirtieth of all that confidence
-    /// moves by, where the spread is above 3/4, or the table's are no such rows, nothing is changed.
+    /// these call for. None where noise is more than a thirtieth of all that confidence moves by, where the spread is above 3/4, or the table's are no
+    /// such rows.
     ///
     /// ```text
     ///   mean_j (g_j - e_j)² <= 2 noise² + (E/10)²     g_j: released growth of confidence;  e_j: that of these rows;  E: all that it grows by in what is returned
     /// ```
-    pub(super) fn of_table(&self, intercepts: impl Fn(f64, &PublicScores) -> Vec<f64>) -> (PublicScores, Vec<f64>) {
-        let unchanged = || (self.scores.clone(), self.steps.to_vec());
+    pub(super) fn of_table(
+        &self,
+        intercepts: impl Fn(f64, &PublicScores) -> Vec<f64>,
+    ) -> Option<(PublicScores, Vec<f64>)> {
         if self.moves() < KNOWN * self.noise {
-            return unchanged();
+            return None;
         }
         let spread = self.spread();
         if spread > NARROW {
-            return unchanged();
+            return None;
         }
         let table = spread_by(spread, self.scores);
         let meant: Vec<Compared> =
@@ -68,17 +71,15 @@ impl ReleasedSteps<'_> {
         let steps: Vec<f64> = self.steps.iter().zip(moved).map(|(step, moved)| step + moved).collect();
         let growth: f64 = steps[1..].iter().sum();
         let error = NOISE_SQUARES * self.noise.powi(2) + (ERROR * growth).powi(2);
-        if self.far(&table) <= error * (steps.len() - 1) as f64 { (table, steps) } else { unchanged() }
+        (self.far(&table) <= error * (steps.len() - 1) as f64).then_some((table, steps))
     }
 
-    /// The spread of the table in that of public rows, at most 1.
+    /// The spread of the table in that of public rows.
     ///
     /// ```text
     ///   weight(t) = exp(-sum_j (g_j - e_j(2^t))² / (2 (noise² + (G/10)²)) - t²/(2 (3/4)²)),   G = sum_j |g_j|
-    ///   spread = min(1, 2^mean),   mean: of t by these weights, at eight places an octave from -3 to 3
+    ///   spread = 2^mean,   mean: of t by these weights, at eight places an octave from -3 to 3
     /// ```
-    /// Where noise hides everything that is 1. So it is where scores spread more than those of public rows: with a few rows far out growth says
-    /// little of the others, and intercepts that follow were worse.
     fn spread(&self) -> f64 {
         let variance = self.noise.powi(2) + (ERROR * self.moves()).powi(2);
         let costs: Vec<(f64, f64)> = (-OCTAVES * PLACES..=OCTAVES * PLACES)
@@ -96,7 +97,7 @@ impl ReleasedSteps<'_> {
             mean += likely * octave;
             total += likely;
         }
-        (mean / total).exp2().min(1.0)
+        (mean / total).exp2()
     }
 
     /// All that confidence moves by.
@@ -196,7 +197,8 @@ mod tests {
         let public = public();
         let (models, weight) = (models(&public), weight_scale(&public));
         let released = ReleasedSteps { scores: &public, models: &models, weight, steps, noise, rows: ROWS };
-        released.of_table(|factor, scores| intercepts_of(factor, &ENDS, scores))
+        let of_table = released.of_table(|factor, scores| intercepts_of(factor, &ENDS, scores));
+        of_table.unwrap_or((public, steps.to_vec()))
     }
 
     /// How far the first class's change is from that of public rows, in its own.
@@ -265,11 +267,7 @@ mod tests {
         let nothing: PublicScores = vec![(vec![0.0; 3], vec![0.0; 3]); 5];
         let released =
             ReleasedSteps { scores: &nothing, models: &asked, weight: 0.0, steps: &[0.0; 6], noise: 1.0, rows: ROWS };
-        assert_eq!(
-            released.of_table(|factor, scores| intercepts_of(factor, &ENDS, scores)),
-            (nothing.clone(), vec![0.0; 6]),
-            "no change"
-        );
+        assert_eq!(released.of_table(|factor, scores| intercepts_of(factor, &ENDS, scores)), None, "no change");
     }
 
     /// By hand: rises of 1 above and below their mean of 3.
