@@ -12,6 +12,7 @@ mod rules;
 mod text;
 mod toml_spelling;
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -213,7 +214,7 @@ pub fn has_span(low: f64, high: f64) -> bool {
     high - low > SPAN_MIN * low.abs().max(high.abs()).max(1e-90)
 }
 
-/// Name of the bucket for every value of a categorical feature that is not declared.
+/// Name of the bucket for every value of a categorical feature that is not declared. A list may name it: that changes nothing.
 pub const OTHER: &str = "other";
 /// The declared maximum number of rows when the schema does not say: `2^31`.
 pub const ROWS_MAX_DEFAULT: u64 = 1 << 31;
@@ -248,6 +249,7 @@ impl Schema {
             return Err(SchemaProblems(problems));
         }
         parts.drop_negative_zeros();
+        parts.drop_listed_other();
         Ok(Self(parts))
     }
 
@@ -435,6 +437,22 @@ impl SchemaParts {
         }
         if let TargetKind::Bounds { low, high } = &mut self.target.kind {
             (*low, *high) = (*low + 0.0, *high + 0.0);
+        }
+    }
+
+    /// A listed category spelt "other" is what it says, the rest, which every feature has.
+    fn drop_listed_other(&mut self) {
+        for feature in &mut self.features {
+            if let FeatureKind::Categorical { categories, missing } = &mut feature.kind
+                && let Some(listed) = categories.iter().position(|category| category == OTHER)
+            {
+                categories.remove(listed);
+                *missing = match (*missing).cmp(&(listed + 1)) {
+                    Ordering::Less => *missing,
+                    Ordering::Equal => 0,
+                    Ordering::Greater => *missing - 1,
+                };
+            }
         }
     }
 }

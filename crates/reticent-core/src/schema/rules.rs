@@ -170,17 +170,13 @@ impl Problems {
             }
             FeatureKind::Categorical { categories, missing } => {
                 let list = format!("{place}.categories");
-                if categories.is_empty() {
-                    self.add(&list, "is empty; list the values that get a column of their own");
+                if categories.iter().all(|category| category == OTHER) {
+                    let message =
+                        "lists no value that gets a column of its own; \"other\" is every value that is not listed";
+                    self.add(&list, message);
                 }
                 for (index, category) in categories.iter().enumerate() {
-                    let place = format!("{list}[{index}]");
-                    self.check_trimmed(&place, category);
-                    if category == OTHER {
-                        let message = "\"other\" is reserved for every value that is not listed; leave it out: a value \
-                                       spelt \"other\" is counted there anyway";
-                        self.add(place, message);
-                    }
+                    self.check_trimmed(&format!("{list}[{index}]"), category);
                 }
                 self.check_distinct(&list, categories.iter(), "category");
                 if categories.len() > CATEGORIES_MAX {

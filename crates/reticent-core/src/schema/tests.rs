@@ -149,7 +149,7 @@ smoker = { categoris = ["yes", "no"] }
 "#;
     assert_eq!(
         refusal(text),
-        r#"the schema has 17 problems:
+        r#"the schema has 16 problems:
   line 2: privacy.unit.rows_max: is 0; a unit must be allowed at least 1 row
   line 3: privacy.adjacency: "addremove" is not one of "add-remove", "replace", "label", "party"; did you mean "add-remove"?
   line 4: privacy.rows: 50 is above privacy.rows_max, 40; lower it or raise rows_max
@@ -163,11 +163,40 @@ smoker = { categoris = ["yes", "no"] }
   line 20: features.patient: is the column of the privacy unit; a model must not learn who somebody is: delete this line
   line 21: features.height.missing: 3 is outside the bounds [0, 2]; choose a value within them
   line 22: features.job.categories: category "clerk" is listed twice; keep one
-  line 24: features.job.categories[1]: "other" is reserved for every value that is not listed; leave it out: a value spelt "other" is counted there anyway
   line 25: features.job.categories[2]: " smith" would never match, because values are trimmed; write "smith"
   line 27: features.job.missing: "clark" is neither "other" nor one of the categories; did you mean "clerk"?
   line 28: features.smoker.categoris: is not known; did you mean "categories"?"#
     );
+}
+
+#[test]
+fn a_listed_other_is_what_is_not_listed() {
+    let schema = |feature: &str| {
+        Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"replace\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n\
+             kind = {{ {feature} }}\n"
+        ))
+    };
+    for (listed, without) in [
+        (r#"categories = ["a", "other", "b"]"#, r#"categories = ["a", "b"]"#),
+        (r#"categories = ["a", "other", "b"], missing = "a""#, r#"categories = ["a", "b"], missing = "a""#),
+        (r#"categories = ["a", "other", "b"], missing = "b""#, r#"categories = ["a", "b"], missing = "b""#),
+        (r#"categories = ["other", "a"], missing = "other""#, r#"categories = ["a"]"#),
+    ] {
+        let (listed, without) = (schema(listed).expect("legal"), schema(without).expect("legal"));
+        assert_eq!(listed, without);
+        assert_eq!(listed.fingerprint(), without.fingerprint());
+    }
+    // As parts `missing` may point at the listed category itself.
+    let mut parts = SchemaParts::from(schema(r#"categories = ["a", "b"]"#).expect("legal"));
+    let categories = ["a", "other", "b"].map(str::to_owned).to_vec();
+    parts.features[0].kind = FeatureKind::Categorical { categories, missing: 2 };
+    let kind = FeatureKind::Categorical { categories: vec!["a".into(), "b".into()], missing: 0 };
+    assert_eq!(Schema::new(parts).expect("legal").features()[0].kind, kind);
+
+    let told = |feature: &str| schema(feature).expect_err("nothing to learn from").to_string();
+    assert!(told(r#"categories = ["other"]"#).contains("features.kind.categories: lists no value"));
+    assert!(told(r#"categories = ["a", "other", "other"]"#).contains("category \"other\" is listed twice"));
 }
 
 #[test]
@@ -264,7 +293,7 @@ fn each_rule_is_enforced() {
         ("{ bounds = [0, 1] }", "{ missing = 1 }", "features.a: has neither bounds nor categories"),
         ("{ bounds = [0, 1] }", "{ bounds = [0, 1], log = 1 }", "features.a.log: is 1; write true or false"),
         ("{ bounds = [0, 1] }", "{ bounds = [0, 1], missing = nan }", "features.a.missing: NaN is outside the bounds"),
-        ("{ bounds = [0, 1] }", "{ categories = [] }", "features.a.categories: is empty"),
+        ("{ bounds = [0, 1] }", "{ categories = [] }", "features.a.categories: lists no value that gets"),
         (
             "{ bounds = [0, 1] }",
             "{ hash_buckets = 1 }",
@@ -630,7 +659,7 @@ fn ranges_of_features_have_the_room_of_a_schema() {
 fn any_spelling() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z]{1,8}", "[-+]?[0-9]{1,4}(\\.[0-9]{1,2})?", any::<String>()]
         .prop_map(|text| text.trim_ascii().to_owned())
-        .prop_filter("reserved", |text| text != OTHER)
+        .prop_filter("what is not listed", |text| text != OTHER)
 }
 
 fn any_column() -> impl Strategy<Value = String> {
