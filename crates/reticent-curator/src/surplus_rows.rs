@@ -34,6 +34,9 @@ pub(crate) struct SurplusRows {
 /// Bytes that say whose a row is.
 const DIGEST_BYTES: usize = 24;
 
+// What the bound on equal digests rests on.
+const _: () = assert!(8 * DIGEST_BYTES == 192);
+
 /// Bytes of a row's number, the highest first: in the order of the bytes numbers are in their own.
 const ROW_BYTES: usize = size_of::<u64>();
 

@@ -235,7 +235,8 @@ mod tests {
         close(&[known_trace(5000.0, 10.0), known_trace(-3.0, 0.01)], &[5000.0, 1.0]);
         // By quadrature: the integral of e^(-(T - t)²/2s²) over that of the same divided by T, from 1 on.
         assert!((known_trace(300.0, 30.0) - 296.94).abs() < 0.1, "{}", known_trace(300.0, 30.0));
-        assert!((known_trace(0.0, 1000.0) - 179.74).abs() < 1.0, "{}", known_trace(0.0, 1000.0));
+        // The sum counts its first point, where most weight lies, as a whole one.
+        assert!((known_trace(0.0, 1000.0) - 179.78).abs() < 0.3, "{}", known_trace(0.0, 1000.0));
         assert!(known_trace(-9e9, 1000.0) >= 1.0);
     }
 

@@ -10,10 +10,11 @@ use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
 use reticent_core::engine::Engine;
 use reticent_core::pass_weights::PassWeights;
 use reticent_core::public_matrix::PublicMatrix;
-use reticent_core::query::{Loss, Map, ProductTarget, QueryShape, SumQuery};
+use reticent_core::query::{GRAM_MULTIPLIER_MAX, Loss, Map, ProductTarget, QueryShape, SumQuery};
 use reticent_core::schema::Schema;
 use reticent_core::sum::PartialSum;
 use reticent_core::target_window::TargetWindow;
+use reticent_curator::lattice::BLOCK_ROWS_MAX;
 use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_math::fixed_sequence::FixedSequence;
@@ -101,9 +102,9 @@ fn alone(schema: &Schema, row: &GeneratedRow, query: &SumQuery) -> Vec<i128> {
     let coding = Coding::of(schema);
     let mut codes = vec![0; coding.codes()];
     coding.encode_cells(&row.cells(schema), &mut codes);
-    let mut features = [0i16; COLUMNS];
+    let mut features = vec![0i16; coding.columns().len()];
     let encoding = query.encoding().expect("asked of a table");
-    let step = encoding.encode_codes(&codes, &mut [0.0; COLUMNS], &mut features);
+    let step = encoding.encode_codes(&codes, &mut vec![0.0; features.len()], &mut features);
     let label = row.class.map_or(UNUSABLE_LABEL, |class| class as i16);
     let mut sum = PartialSum::zero(query);
     if matches!(query.shape().map(), Map::Marginals { .. } | Map::NumberBins { .. }) {
@@ -227,6 +228,29 @@ fn labels_meet_the_rows_of_a_public_matrix() {
     let short = Arc::new(PublicMatrix::new(1, vec![1, 2]).expect("short rows"));
     let query = SumQuery::of_matrix(shape(100), short).expect("within its bounds");
     assert!(engine.exact_sum(&query).is_err(), "the matrix belongs to another table");
+}
+
+/// As many rows as a block may have, all alike and at full scale, under the largest multipliers.
+#[test]
+fn products_of_a_full_block_fit() {
+    let schema = generate::schema(1, 0, PRIVACY);
+    let encoding = Arc::new(Encoding::plain(Coding::of(&schema), NormRule::OwnNorm));
+    let row = GeneratedRow { values: vec![10.0], class: Some(1) };
+    let rows = vec![row.clone(); BLOCK_ROWS_MAX];
+    let engine = MemoryEngine::with_block_rows(table(&schema, &rows), BLOCK_ROWS_MAX);
+    let largest = GRAM_MULTIPLIER_MAX;
+    let map = Map::Gram {
+        columns: 2,
+        target: ProductTarget::Class,
+        diagonal: largest,
+        off_diagonal: largest,
+        cross: largest,
+        square: largest,
+    };
+    let query = query(map, &encoding, &[]);
+    let by_row: Vec<i128> = alone(&schema, &row, &query).iter().map(|one| one * BLOCK_ROWS_MAX as i128).collect();
+    assert!(by_row.iter().max() > Some(&(1 << 57)), "at full scale: {by_row:?}");
+    assert_eq!(sum(&engine, &query), by_row);
 }
 
 #[test]
