@@ -171,8 +171,8 @@ impl Problems {
             FeatureKind::Categorical { categories, missing } => {
                 let list = format!("{place}.categories");
                 if categories.iter().all(|category| category == OTHER) {
-                    let message =
-                        "lists no value that gets a column of its own; \"other\" is every value that is not listed";
+                    let message = "lists no value that gets a column of its own; add one, as \"other\" is every value that is \
+                                   not listed";
                     self.add(&list, message);
                 }
                 for (index, category) in categories.iter().enumerate() {
