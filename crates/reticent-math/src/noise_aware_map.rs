@@ -15,9 +15,11 @@
 //! ```text
 //!   statistic, response_model, prior ─▶ linearised ─▶ information ─▶ mixture ─▶ Estimate
 //!                                       (descent: at the mode of each scale, then scale_of_scores; linear_model: once)
+//!   features, prior, mixture ─▶ collinearity ─▶ Estimate's covariance
 //! ```
 
 mod algebra;
+mod collinearity;
 mod descent;
 mod information;
 mod linear_model;

@@ -4,6 +4,7 @@ use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, Side};
 
 use super::algebra::{NormalPart, dot, log_determinant, second_moments, stack};
+use super::collinearity::Collinearity;
 use super::information::Information;
 use super::linearised::{Linearised, residual};
 use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
@@ -52,7 +53,8 @@ fn estimate(
     } else {
         predictive(modes, &parts, statistic, model, prior)?
     };
-    Ok(modes.estimate_with(&weights, &second_moments(&weights, &parts), model, prior))
+    let covariance = second_moments(&weights, &parts) + Collinearity::of(statistic, model, prior)?.added(modes)?;
+    Ok(modes.estimate(&weights, &covariance, model, prior))
 }
 
 /// The way to the mode: present parameters (less the prior's centre) and the covariance that steps are weighed with.

@@ -3,7 +3,8 @@
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 
-use super::algebra::{dot, trace};
+use super::algebra::{dot, second_moments, trace};
+use super::collinearity::Collinearity;
 use super::information::Information;
 use super::linearised::Linearised;
 use super::mixture::{Choice, Mixture, TAU_STEPS, tau};
@@ -32,7 +33,10 @@ pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Est
             linear.add(log_variance.exp().min(1.0), &mut mixture)?;
         }
     }
-    Ok(mixture.estimate(ResponseModel::Linear, prior))
+    let mean = mixture.cautious_mean();
+    let added = Collinearity::of(statistic, ResponseModel::Linear, prior)?.added(&mixture)?;
+    let covariance = second_moments(&mean, mixture.parts()) + added;
+    Ok(mixture.estimate(&mean, &covariance, ResponseModel::Linear, prior))
 }
 
 struct LinearModel<'a> {

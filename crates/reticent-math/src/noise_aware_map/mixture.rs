@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use faer::Mat;
 use faer::linalg::solvers::{Llt, Solve};
 
-use super::algebra::{NormalPart, second_moments};
+use super::algebra::NormalPart;
 use super::prior::weights_of;
 use super::{Estimate, Prior, ResponseModel};
 use crate::public_design::symmetric;
@@ -69,7 +69,7 @@ impl Mixture {
         self.0.retain(|component| component.log_weight >= best - Self::NEGLIGIBLE);
     }
 
-    fn weighted(&self) -> impl Iterator<Item = (f64, &Component)> {
+    pub(super) fn weighted(&self) -> impl Iterator<Item = (f64, &Component)> {
         let best = self.best();
         let total: f64 = self.0.iter().map(|component| (component.log_weight - best).exp()).sum();
         self.0.iter().map(move |component| ((component.log_weight - best).exp() / total, component))
@@ -111,12 +111,6 @@ impl Mixture {
         (mean, square.sqrt())
     }
 
-    /// Mean and covariance of the mixture.
-    pub(super) fn estimate(&self, model: ResponseModel, prior: &Prior) -> Estimate {
-        let mean = self.cautious_mean();
-        self.estimate_with(&mean, &second_moments(&mean, self.parts()), model, prior)
-    }
-
     /// The posterior under each choice.
     pub(super) fn parts(&self) -> impl Iterator<Item = NormalPart<'_>> {
         self.weighted().map(|(share, component)| NormalPart {
@@ -127,7 +121,7 @@ impl Mixture {
     }
 
     /// The estimate of this mean and covariance.
-    pub(super) fn estimate_with(
+    pub(super) fn estimate(
         &self,
         mean: &Mat<f64>,
         covariance: &Mat<f64>,

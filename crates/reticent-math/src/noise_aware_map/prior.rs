@@ -14,9 +14,12 @@ use crate::row_blocks::of_row_blocks;
 /// mean score over the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
 #[derive(Clone, Debug)]
 pub struct Prior {
-    spread_square: Vec<f64>,
+    /// Variances of the columns, or what they are taken to be where that is more.
+    pub(super) spread_square: Vec<f64>,
+    /// Standard deviations of the columns; 0 of one that is the same in every row.
+    pub(super) deviations: Vec<f64>,
     pub(super) mean_row: Mat<f64>,
-    mean_score_deviation: f64,
+    pub(super) mean_score_deviation: f64,
     /// Scale that `tau` is believed to be near: effects that together make a score of [`TYPICAL_SCORE`] or [`TYPICAL_SCORE_NUMBER`].
     pub(super) typical_effect: f64,
     pub(super) centre: Mat<f64>,
@@ -52,6 +55,9 @@ impl Prior {
                 }
             })
             .collect();
+        let varies = |column: usize| ranges.high[column] > ranges.low[column];
+        let deviations =
+            (0..columns).map(|column| if varies(column) { variances[column].sqrt() } else { 0.0 }).collect();
         let mean_row = Mat::from_fn(columns, 1, |column, _| means[column]);
         if let Some(centre) = centre {
             assert_eq!(centre.shape(), (columns, model.outputs()), "one start weight for each column and output");
@@ -70,7 +76,7 @@ impl Prior {
         };
         let typical_effect = typical_score / effects.sqrt() * if centre.is_some() { START_FACTOR } else { 1.0 };
         let centre = centre.map_or_else(|| Mat::zeros(columns, model.outputs()), |centre| centre.to_owned());
-        Self { spread_square, mean_row, mean_score_deviation, typical_effect, centre, constant }
+        Self { spread_square, deviations, mean_row, mean_score_deviation, typical_effect, centre, constant }
     }
 
     /// The precision `P` of one output's weights, k × k, positive definite.

@@ -1,0 +1,158 @@
+//! What the prior alone says of directions in which public columns hardly differ.
+//!
+//! The prior holds one size for all effects. Where columns are nearly the same, a large effect of one and the opposite of another make a small
+//! score, and neither a release nor that size tells how large they are: noise hides them, and other effects have decided what the size is. For errors
+//! the prior is as wide there as scores allow, effects that make scores of one size in every direction:
+//! ```text
+//!   R = V L V^T     correlations of the columns, but for those that are the same in every row
+//!   o_j = 1 where l_j >= 1/2 or nothing, else max(2 l_j, 1e-4)
+//!   D   = G^(1/2) V (1 - o) V^T G^(1/2),  G the columns' variances of the prior:   P_o = P - D/tau²
+//!   H_o = H - D/tau²,  a = H_o^-1 D m/tau²:   added to the covariance   H_o^-1 - H^-1 + a a^T = H_o^-1 (D/tau²) H^-1 + a a^T
+//! ```
+//! with the posterior `m`, `H` under each scale of the prior, on average over them. `m + a` is the mean under the wider prior.
+//!
+//! Where columns do not differ at all no table could tell how an effect is shared among them: that the prior shares it out is a convention, and has no error.
+
+use faer::Mat;
+use faer::linalg::solvers::Solve;
+
+use super::algebra::repeat;
+use super::mixture::{Component, Mixture};
+use super::{MapError, Prior, ResponseModel, Statistic};
+use crate::public_design::symmetric;
+use crate::symmetric_factors::{cholesky, eigen};
+
+/// Directions in which columns hardly differ.
+pub(super) struct Collinearity {
+    /// `D`, of all contrasts.
+    freed: Mat<f64>,
+}
+
+impl Collinearity {
+    /// Of the columns that a statistic belongs to.
+    pub(super) fn of(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Self, MapError> {
+        let features = statistic.features;
+        let squares = features.transpose_times(features) * faer::Scale(1.0 / features.nrows() as f64);
+        let products = squares - &prior.mean_row * prior.mean_row.transpose();
+        let columns = prior.deviations.len();
+        let correlations = Mat::from_fn(columns, columns, |row, column| {
+            let deviations = prior.deviations[row] * prior.deviations[column];
+            if row == column || deviations == 0.0 {
+                f64::from(u8::from(row == column))
+            } else {
+                (products[(row, column)] / deviations).clamp(-1.0, 1.0)
+            }
+        });
+        let eigen = eigen(symmetric(&correlations).as_ref()).ok_or(MapError::Scale)?;
+        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let half = Mat::from_fn(columns, columns, |column, direction| {
+            // A constant column is a direction of its own, and not a narrow one.
+            vectors[(column, direction)] * (prior.spread_square[column] * (1.0 - kept(values[direction]))).sqrt()
+        });
+        Ok(Self { freed: repeat(&symmetric(&(&half * half.transpose())), model.contrasts()) })
+    }
+
+    /// What is added to the covariance of posteriors.
+    pub(super) fn added(&self, posteriors: &Mixture) -> Result<Mat<f64>, MapError> {
+        let size = self.freed.nrows();
+        posteriors.weighted().try_fold(Mat::zeros(size, size), |sum, (share, posterior)| {
+            Ok(sum + self.added_to(posterior)? * faer::Scale(share))
+        })
+    }
+
+    fn added_to(&self, posterior: &Component) -> Result<Mat<f64>, MapError> {
+        let freed = &self.freed * faer::Scale(posterior.choice.tau.powi(-2));
+        let factor = posterior.precision.L();
+        let open = cholesky(&symmetric(&(factor * factor.transpose() - &freed))).ok_or(MapError::Scale)?;
+        let apart = open.solve(&freed * &posterior.mean);
+        let wider = posterior.precision.solve(open.solve(&freed).transpose().to_owned());
+        Ok(symmetric(&wider) + &apart * apart.transpose())
+    }
+}
+
+/// The share of the prior's precision that is kept in a direction of this variance, where a column's is 1.
+fn kept(variance: f64) -> f64 {
+    if (SAME..NARROW).contains(&variance) { (variance / NARROW).max(KEPT_LEAST) } else { 1.0 }
+}
+
+/// Variance of a direction below which columns are the same but for rounding, and from which on the prior is as it is.
+const SAME: f64 = 1e-9;
+const NARROW: f64 = 0.5;
+/// Least share of the prior's precision: errors are at most a hundred times as large.
+const KEPT_LEAST: f64 = 1e-4;
+
+#[cfg(test)]
+mod tests {
+    use super::super::mixture::Choice;
+    use super::super::{Noisy, golden};
+    use super::*;
+
+    fn with_statistic<T>(features: &Mat<f64>, run: impl FnOnce(&Statistic<'_>) -> T) -> T {
+        let released = Mat::zeros(features.ncols(), 1);
+        run(&Statistic {
+            features: features.as_ref().into(),
+            rows: features.as_ref().into(),
+            released: released.as_ref(),
+            noise: 1.0,
+            labels_per_row: 1.0,
+            square: None::<Noisy>,
+        })
+    }
+
+    /// The intercept, two columns that are nearly the same, a rare flag, and another column.
+    #[test]
+    fn errors_of_nearly_equal_columns_are_those_of_a_wider_prior() {
+        let text = include_str!("../../../../testdata/golden/collinearity.json");
+        let golden: serde_json::Value = serde_json::from_str(text).expect("golden values");
+        let features = Mat::from_fn(40, 5, |row, column| match column {
+            0 => 1.0,
+            1 => (row % 7) as f64 / 6.0,
+            2 => (row % 7) as f64 / 6.0 + 0.1 * (row * row % 11) as f64 / 10.0,
+            3 => f64::from(u8::from(row == 3)),
+            _ => (row * 3 % 5) as f64 / 4.0,
+        });
+        let prior = Prior::new(features.as_ref(), ResponseModel::Linear, None);
+        let prior = Prior { mean_score_deviation: 3.0, ..prior };
+        let precision = features.transpose() * &features * faer::Scale(2.0) + prior.precision(0.3);
+        let mean = [0.2, 1.0, -0.8, 0.1, 0.05];
+        let posterior = Component {
+            log_weight: 0.0,
+            choice: Choice { tau: 0.3, variance: 1.0, log_prior: 0.0 },
+            mean: Mat::from_fn(5, 1, |row, _| mean[row]),
+            precision: cholesky(&precision).expect("definite"),
+        };
+        let found = with_statistic(&features, |statistic| Collinearity::of(statistic, ResponseModel::Linear, &prior));
+        let added = found.expect("definite").added(&Mixture(vec![posterior])).expect("definite");
+        let expected = golden["added"].as_array().expect("rows").iter().flat_map(|row| row.as_array().expect("a row"));
+        let expected: Vec<f64> = expected.map(|number| number.as_f64().expect("a number")).collect();
+        golden::assert_close(added.as_ref(), &expected, 1e-9);
+    }
+
+    /// Columns that differ, a constant one, one that is there twice, and two flags that exclude each other: what no table could tell stays a convention.
+    #[test]
+    fn columns_that_differ_and_columns_that_do_not_keep_their_prior() {
+        let features = Mat::from_fn(70, 7, |row, column| match column {
+            0 => 1.0,
+            1 => 0.25,
+            2 | 3 => (row % 7) as f64 / 6.0,
+            4 => (row * row % 11) as f64 / 10.0,
+            5 => f64::from(u8::from(row % 2 == 0)),
+            _ => f64::from(u8::from(row % 2 == 1)),
+        });
+        let model = ResponseModel::Multinomial { classes: 3 };
+        let prior = Prior::new(features.as_ref(), model, None);
+        let found =
+            with_statistic(&features, |statistic| Collinearity::of(statistic, model, &prior)).expect("definite");
+        assert_eq!(found.freed.shape(), (14, 14));
+        assert!(found.freed.norm_max() < 1e-7, "{:?}", found.freed);
+    }
+
+    #[test]
+    fn a_prior_is_wider_the_less_columns_differ() {
+        let shares = [0.0, 0.9e-9, 1.1e-9, 4e-5, 6e-5, 0.25, 0.499, 0.5, 3.0].map(kept);
+        let expected = [1.0, 1.0, 1e-4, 1e-4, 1.2e-4, 0.5, 0.998, 1.0, 1.0];
+        for (found, expected) in shares.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12, "{shares:?}");
+        }
+    }
+}
