@@ -18,8 +18,17 @@ pub struct Stop {
     pub gradient: f64,
     /// ten steps together lower the value by less than this.
     pub decrease: f64,
-    /// More evaluations than this are an error.
+    /// The most evaluations.
     pub evaluations: usize,
+}
+
+/// Where a way down ended.
+#[derive(Clone, Debug)]
+pub struct Descended {
+    /// The lowest point that was found.
+    pub point: Vec<f64>,
+    /// Whether it is the minimum, and not only where evaluations ran out.
+    pub is_minimum: bool,
 }
 
 /// A minimum that was not reached.
@@ -39,9 +48,22 @@ pub enum LbfgsError {
 /// [`LbfgsError`] when no point meets `stop`.
 pub fn minimise(
     start: Vec<f64>,
-    mut objective: impl FnMut(&[f64], &mut [f64]) -> f64,
+    objective: impl FnMut(&[f64], &mut [f64]) -> f64,
     stop: Stop,
 ) -> Result<Vec<f64>, LbfgsError> {
+    let Descended { point, is_minimum } = descend(start, objective, stop)?;
+    if is_minimum { Ok(point) } else { Err(LbfgsError::Evaluations(stop.evaluations)) }
+}
+
+/// The same for a function of which a low point is good enough.
+///
+/// # Errors
+/// [`LbfgsError::NotFinite`].
+pub fn descend(
+    start: Vec<f64>,
+    mut objective: impl FnMut(&[f64], &mut [f64]) -> f64,
+    stop: Stop,
+) -> Result<Descended, LbfgsError> {
     let mut point = start;
     let mut gradient = vec![0.0; point.len()];
     let mut value = objective(&point, &mut gradient);
@@ -72,7 +94,8 @@ pub fn minimise(
                 break (next, next_value);
             }
             if evaluations >= stop.evaluations {
-                return Err(LbfgsError::Evaluations(evaluations));
+                let lower = if falls { next } else { point };
+                return Ok(Descended { point: lower, is_minimum: false });
             }
             if falls {
                 low = length;
@@ -81,7 +104,7 @@ pub fn minimise(
             }
             if high - low <= 1e-14 * low.max(f64::MIN_POSITIVE) || length < 1e-20 {
                 // The value is flat to the last digit: there is nothing left to gain.
-                return Ok(point);
+                return Ok(Descended { point, is_minimum: true });
             }
             length = if high.is_finite() { f64::midpoint(low, high) } else { 2.0 * length };
         };
@@ -92,13 +115,13 @@ pub fn minimise(
         (point, value, gradient) = (next, next_value, next_gradient);
         values.push(value);
         if values.len() > WINDOW && values[values.len() - 1 - WINDOW] - value < stop.decrease {
-            return Ok(point);
+            return Ok(Descended { point, is_minimum: true });
         }
         if evaluations >= stop.evaluations {
-            return Err(LbfgsError::Evaluations(evaluations));
+            return Ok(Descended { point, is_minimum: false });
         }
     }
-    Ok(point)
+    Ok(Descended { point, is_minimum: true })
 }
 
 /// A step and what it did to the gradient.
@@ -184,5 +207,7 @@ mod tests {
         let stop = Stop { decrease: -1.0, ..STOP };
         assert_eq!(minimise(vec![0.0], falling, stop), Err(LbfgsError::Evaluations(2000)));
         assert_eq!(minimise(vec![0.0], |_, _| f64::NAN, STOP), Err(LbfgsError::NotFinite));
+        let descended = descend(vec![0.0], falling, stop).expect("finite");
+        assert!(!descended.is_minimum && descended.point[0] > 1.0, "{descended:?}");
     }
 }
