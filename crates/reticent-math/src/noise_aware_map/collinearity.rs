@@ -83,20 +83,13 @@ const KEPT_LEAST: f64 = 1e-4;
 
 #[cfg(test)]
 mod tests {
+    use super::super::golden;
     use super::super::mixture::Choice;
-    use super::super::{Noisy, golden};
     use super::*;
 
-    fn with_statistic<T>(features: &Mat<f64>, run: impl FnOnce(&Statistic<'_>) -> T) -> T {
+    fn of(features: &Mat<f64>, model: ResponseModel, prior: &Prior) -> Collinearity {
         let released = Mat::zeros(features.ncols(), 1);
-        run(&Statistic {
-            features: features.as_ref().into(),
-            rows: features.as_ref().into(),
-            released: released.as_ref(),
-            noise: 1.0,
-            labels_per_row: 1.0,
-            square: None::<Noisy>,
-        })
+        Collinearity::of(&golden::statistic(features, features, &released, 1.0), model, prior).expect("definite")
     }
 
     /// The intercept, two columns that are nearly the same, a rare flag, and another column.
@@ -121,8 +114,7 @@ mod tests {
             mean: Mat::from_fn(5, 1, |row, _| mean[row]),
             precision: cholesky(&precision).expect("definite"),
         };
-        let found = with_statistic(&features, |statistic| Collinearity::of(statistic, ResponseModel::Linear, &prior));
-        let added = found.expect("definite").added(&Mixture(vec![posterior])).expect("definite");
+        let added = of(&features, ResponseModel::Linear, &prior).added(&Mixture(vec![posterior])).expect("definite");
         let expected = golden["added"].as_array().expect("rows").iter().flat_map(|row| row.as_array().expect("a row"));
         let expected: Vec<f64> = expected.map(|number| number.as_f64().expect("a number")).collect();
         golden::assert_close(added.as_ref(), &expected, 1e-9);
@@ -141,8 +133,7 @@ mod tests {
         });
         let model = ResponseModel::Multinomial { classes: 3 };
         let prior = Prior::new(features.as_ref(), model, None);
-        let found =
-            with_statistic(&features, |statistic| Collinearity::of(statistic, model, &prior)).expect("definite");
+        let found = of(&features, model, &prior);
         assert_eq!(found.freed.shape(), (14, 14));
         assert!(found.freed.norm_max() < 1e-7, "{:?}", found.freed);
     }

@@ -225,6 +225,7 @@ pub(super) const EXACT: f64 = 1e-18;
 
 #[cfg(test)]
 mod tests {
+    use super::super::golden;
     use super::*;
     use crate::fixed_sequence::FixedSequence;
 
@@ -250,14 +251,7 @@ mod tests {
             let exact = vectors.transpose() * labels;
             let noisy = |row, output| exact[(row, output)] + noise * sequence.next_normal();
             let released = Mat::from_fn(4, 1, noisy);
-            let statistic = Statistic {
-                features: features.as_ref().into(),
-                rows: vectors.as_ref().into(),
-                released: released.as_ref(),
-                noise,
-                labels_per_row: 1.0,
-                square: None,
-            };
+            let statistic = golden::statistic(&features, &vectors, &released, noise);
             let sample = RowSample::of_long_table(&statistic).expect("a long table");
             assert_eq!(sample.of(&statistic).features.nrows(), 20_000);
             let modes = |sample| {

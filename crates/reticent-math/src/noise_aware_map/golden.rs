@@ -66,9 +66,19 @@ impl Data {
     }
 
     pub(crate) fn statistic<'a>(&'a self, released: &'a Mat<f64>) -> Statistic<'a> {
-        let (features, rows) = (self.features.as_ref().into(), self.rows.as_ref().into());
-        Statistic { features, rows, released: released.as_ref(), noise: NOISE, labels_per_row: 1.0, square: None }
+        statistic(&self.features, &self.rows, released, NOISE)
     }
+}
+
+/// A release about one label a row, of which no sum of squares is known.
+pub(crate) fn statistic<'a>(
+    features: &'a Mat<f64>,
+    rows: &'a Mat<f64>,
+    released: &'a Mat<f64>,
+    noise: f64,
+) -> Statistic<'a> {
+    let (features, rows) = (features.as_ref().into(), rows.as_ref().into());
+    Statistic { features, rows, released: released.as_ref(), noise, labels_per_row: 1.0, square: None }
 }
 
 pub(crate) fn assert_close(found: MatRef<'_, f64>, expected: &[f64], tolerance: f64) {

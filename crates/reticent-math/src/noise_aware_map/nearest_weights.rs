@@ -166,14 +166,7 @@ mod tests {
             (0..60).for_each(|row| rows[(row, column)] = rows[(row, column - 1)] + near * rows[(row, column)]);
         }
         let released = Mat::zeros(30, 3);
-        let statistic = Statistic {
-            features: rows.as_ref().into(),
-            rows: rows.as_ref().into(),
-            released: released.as_ref(),
-            noise: 1.0,
-            labels_per_row: 1.0,
-            square: None,
-        };
+        let statistic = golden::statistic(&rows, &rows, &released, 1.0);
         let prior = Prior::new(rows.as_ref(), THREE_CLASSES, None);
         let mean = Mat::from_fn(60, 1, |_, _| 300.0 * sequence.next_normal());
         let covariance = Cow::Owned(Mat::<f64>::identity(60, 60) * faer::Scale(1e4));
@@ -239,14 +232,7 @@ mod tests {
     fn effects_that_are_known_badly_are_drawn_in() {
         let rows = Mat::<f64>::from_fn(8, 1, |_, _| 1.0);
         let released = Mat::zeros(1, 1);
-        let statistic = Statistic {
-            features: rows.as_ref().into(),
-            rows: rows.as_ref().into(),
-            released: released.as_ref(),
-            noise: 1.0,
-            labels_per_row: 1.0,
-            square: None,
-        };
+        let statistic = golden::statistic(&rows, &rows, &released, 1.0);
         let prior = Prior::new(rows.as_ref(), ResponseModel::Logistic, None);
         for (score, variance) in [(1.0, 0.5), (2.0, 4.0)] {
             let mean = Mat::from_fn(1, 1, |_, _| score);

@@ -199,7 +199,7 @@ impl MeanPredictions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fit;
+    use super::super::{fit, golden};
     use super::*;
 
     /// Rows that differ in nothing: the rate alone, `sin² x` with `x` uniform from 0 to a right angle under Jeffreys' prior. The labels' own
@@ -209,14 +209,7 @@ mod tests {
         let features = Mat::<f64>::from_fn(100, 1, |_, _| 1.0);
         for (released, noise) in [(120.0, 60.0), (-40.0, 60.0), (50.0, 60.0), (95.0, 20.0), (2.0, 10.0)] {
             let sums = Mat::from_fn(1, 1, |_, _| released);
-            let statistic = Statistic {
-                features: features.as_ref().into(),
-                rows: features.as_ref().into(),
-                released: sums.as_ref(),
-                noise,
-                labels_per_row: 1.0,
-                square: None,
-            };
+            let statistic = golden::statistic(&features, &features, &sums, noise);
             let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
             let weight = fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded").weights[(0, 0)];
             let found = 1.0 / (1.0 + (-weight).exp());
@@ -236,14 +229,7 @@ mod tests {
     fn rates_of_many_classes_add_up_to_one_and_are_drawn_together() {
         let features = Mat::<f64>::from_fn(100, 1, |_, _| 1.0);
         let sums = Mat::from_fn(1, 3, |_, class| [130.0, 20.0, -50.0][class]);
-        let statistic = Statistic {
-            features: features.as_ref().into(),
-            rows: features.as_ref().into(),
-            released: sums.as_ref(),
-            noise: 100.0,
-            labels_per_row: 1.0,
-            square: None,
-        };
+        let statistic = golden::statistic(&features, &features, &sums, 100.0);
         let model = ResponseModel::Multinomial { classes: 3 };
         let prior = Prior::new(features.as_ref(), model, None);
         let weights = fit(&statistic, model, &prior).expect("bounded").weights;

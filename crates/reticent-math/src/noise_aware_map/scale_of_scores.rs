@@ -187,7 +187,7 @@ const NEGLIGIBLE: f64 = 7.0;
 mod tests {
     use faer::Mat;
 
-    use super::super::{Prior, ResponseModel, Statistic, fit};
+    use super::super::{Prior, ResponseModel, fit, golden};
 
     /// Large effects under noise that leaves their scale open. Around the modes alone deviations are half as large, and the mean of the weights is half
     /// as far out again as those that predict best.
@@ -206,14 +206,7 @@ mod tests {
         let rows = &features * faer::Scale(1.0 / crate::public_rows::PublicRows::from(features.as_ref()).longest_row());
         let released = numbers(&golden["released"]);
         let released = Mat::from_fn(3, 1, |row, _| released[row]);
-        let statistic = Statistic {
-            features: features.as_ref().into(),
-            rows: rows.as_ref().into(),
-            released: released.as_ref(),
-            noise: golden["noise"].as_f64().expect("a number"),
-            labels_per_row: 1.0,
-            square: None,
-        };
+        let statistic = golden::statistic(&features, &rows, &released, golden["noise"].as_f64().expect("a number"));
         let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
         let fitted = fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded");
         let mean = numbers(&golden["mean"]);

@@ -112,14 +112,7 @@ fn separable_classes_are_told_apart() {
         for noise in [0.5, 0.5, 0.5, 1.25, 1.25, 1.25] {
             let noisy = |row, output| exact[(row, output)] + noise * normal();
             let released = Mat::from_fn(map.outputs(), model.outputs(), noisy);
-            let statistic = Statistic {
-                features: features.as_ref().into(),
-                rows: rows.as_ref().into(),
-                released: released.as_ref(),
-                noise,
-                labels_per_row: 1.0,
-                square: None,
-            };
+            let statistic = golden::statistic(&features, &rows, &released, noise);
             let scores = &features * &fit(&statistic, model, &prior).expect("bounded").weights;
             let likeliest = |row: usize| {
                 let score = |class: usize| {
@@ -153,14 +146,7 @@ fn large_effects_under_noise_are_not_drawn_to_zero_by_small_scales() {
         let rows = &features * faer::Scale(1.0 / 4.0);
         let noisy = Mat::from_fn(5, 1, |_, _| 20.0 * normal());
         let released = rows.transpose() * &labels + noisy;
-        let statistic = Statistic {
-            features: features.as_ref().into(),
-            rows: rows.as_ref().into(),
-            released: released.as_ref(),
-            noise: 20.0,
-            labels_per_row: 1.0,
-            square: None,
-        };
+        let statistic = golden::statistic(&features, &rows, &released, 20.0);
         let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
         let fitted = fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded");
         for row in 1..5 {
@@ -189,14 +175,7 @@ fn weights_of_noise_are_drawn_to_zero() {
         let labels = Mat::from_fn(ROWS, 1, |_, _| if normal() > 0.0 { 1.0 } else { 0.0 });
         let noisy = Mat::from_fn(11, 1, |_, _| 5.0 * normal());
         let released = rows.transpose() * &labels + noisy;
-        let statistic = Statistic {
-            features: features.as_ref().into(),
-            rows: rows.as_ref().into(),
-            released: released.as_ref(),
-            noise: 5.0,
-            labels_per_row: 1.0,
-            square: None,
-        };
+        let statistic = golden::statistic(&features, &rows, &released, 5.0);
         let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
         let fitted = fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded");
         square += (1..11).map(|row| fitted.weights[(row, 0)].powi(2)).sum::<f64>() / (10 * TABLES) as f64;
@@ -248,14 +227,8 @@ fn intervals_hold_opposite_effects_of_nearly_equal_columns() {
             let noise = 5.0;
             let released = rows.transpose() * &labels + Mat::from_fn(9, 1, |_, _| noise * normal());
             let square = labels.col(0).iter().map(|label| label * label).sum::<f64>() + 10.0 * normal();
-            let statistic = Statistic {
-                features: features.as_ref().into(),
-                rows: rows.as_ref().into(),
-                released: released.as_ref(),
-                noise,
-                labels_per_row: 1.0,
-                square: (model == ResponseModel::Linear).then_some(Noisy { value: square, noise: 10.0 }),
-            };
+            let square = (model == ResponseModel::Linear).then_some(Noisy { value: square, noise: 10.0 });
+            let statistic = Statistic { square, ..golden::statistic(&features, &rows, &released, noise) };
             let prior = Prior::new(features.as_ref(), model, None);
             let fitted = fit(&statistic, model, &prior).expect("bounded");
             let is_held = |column: usize, truth: f64| {
@@ -281,14 +254,7 @@ fn a_wrong_start_does_not_lead_astray() {
     });
     let rows = &features * faer::Scale(1.0 / 3f64.sqrt());
     let released = rows.transpose() * &labels;
-    let statistic = Statistic {
-        features: features.as_ref().into(),
-        rows: rows.as_ref().into(),
-        released: released.as_ref(),
-        noise: 0.5,
-        labels_per_row: 1.0,
-        square: None,
-    };
+    let statistic = golden::statistic(&features, &rows, &released, 0.5);
     let fitted = |centre: Option<&Mat<f64>>| {
         let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, centre.map(Mat::as_ref));
         fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded").weights
