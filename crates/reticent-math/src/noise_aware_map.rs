@@ -49,7 +49,8 @@ pub use self::statistic::{Noisy, Statistic};
 pub struct Estimate {
     /// Weights, k × outputs: the mean of the modes under all scales of the prior, where effects that are next to nothing have a tenth of the belief.
     pub weights: Mat<f64>,
-    /// Second moments of the posterior about the weights, outputs·k square, all weights of the first output first.
+    /// Second moments of the posterior about the weights, outputs·k square, all weights of the first output first; where columns hardly differ, under
+    /// a wider prior.
     ///
     /// Sampling error and noise are both in it. `weights ± 1.96 sqrt(diagonal)` covers 95 % on average over coefficients.
     pub covariance: Mat<f64>,
