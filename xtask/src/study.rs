@@ -14,6 +14,7 @@ mod criteo;
 mod data_folder;
 mod fitted;
 mod flags;
+mod intervals;
 mod kdd;
 mod linear;
 mod methods;
@@ -101,6 +102,8 @@ enum Study {
     NoSignal,
     /// Generated tables with flags that are hardly ever set: excess over the truth, and whether intervals hold their slopes
     Flags,
+    /// Adult, Bank, California housing and bike sharing: how often 95 % intervals hold what all rows say without privacy (needs --data)
+    Intervals,
 }
 
 pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
@@ -126,5 +129,6 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
         Study::Synthetic => synthetic::run(&mut runner),
         Study::NoSignal => no_signal::run(&mut runner),
         Study::Flags => flags::run(&mut runner),
+        Study::Intervals => intervals::run(&mut runner),
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 /// One score: intercept and coefficients in the units of the table, in the order of the model's columns.
 pub(super) struct Fitted {
     pub(super) intercept: f64,
+    pub(super) columns: Vec<String>,
     pub(super) coefficients: Vec<f64>,
     /// What the model reads each column within, where it looked for that: values beyond count as the nearest.
     ranges: Vec<Option<[f64; 2]>>,
@@ -21,11 +22,12 @@ impl Fitted {
         Self::of(&serde_json::from_str(&text).map_err(|error| error.to_string())?)
     }
 
-    fn of(model: &Value) -> Result<Self, String> {
+    pub(super) fn of(model: &Value) -> Result<Self, String> {
         let output = &model["outputs"][0];
         let listed = output["coefficients"].as_array().ok_or("the model has no coefficients")?;
         Ok(Self {
             intercept: output["intercept"].as_f64().ok_or("the model has no intercept")?,
+            columns: listed.iter().map(|one| one["column"].as_str().unwrap_or_default().to_owned()).collect(),
             coefficients: listed.iter().map(|one| one["coefficient"].as_f64().unwrap_or(f64::NAN)).collect(),
             ranges: listed
                 .iter()
