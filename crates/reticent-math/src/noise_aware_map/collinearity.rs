@@ -18,7 +18,7 @@ use faer::linalg::solvers::Solve;
 
 use super::algebra::repeat;
 use super::mixture::{Component, Mixture};
-use super::{MapError, Prior, ResponseModel, Statistic};
+use super::{MapError, Prior, ResponseModel};
 use crate::public_design::symmetric;
 use crate::symmetric_factors::{cholesky, eigen};
 
@@ -29,11 +29,9 @@ pub(super) struct Collinearity {
 }
 
 impl Collinearity {
-    /// Of the columns that a statistic belongs to.
-    pub(super) fn of(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Self, MapError> {
-        let features = statistic.features;
-        let squares = features.transpose_times(features) * faer::Scale(1.0 / features.nrows() as f64);
-        let products = squares - &prior.mean_row * prior.mean_row.transpose();
+    /// Of columns with these sums of products over so many rows, `X^T X`.
+    pub(super) fn of(gram: &Mat<f64>, rows: usize, model: ResponseModel, prior: &Prior) -> Result<Self, MapError> {
+        let products = gram * faer::Scale(1.0 / rows as f64) - &prior.mean_row * prior.mean_row.transpose();
         let columns = prior.deviations.len();
         let correlations = Mat::from_fn(columns, columns, |row, column| {
             let deviations = prior.deviations[row] * prior.deviations[column];
@@ -88,8 +86,8 @@ mod tests {
     use super::*;
 
     fn of(features: &Mat<f64>, model: ResponseModel, prior: &Prior) -> Collinearity {
-        let released = Mat::zeros(features.ncols(), 1);
-        Collinearity::of(&golden::statistic(features, features, &released, 1.0), model, prior).expect("definite")
+        let gram = features.transpose() * features;
+        Collinearity::of(&gram, features.nrows(), model, prior).expect("definite")
     }
 
     /// The intercept, two columns that are nearly the same, a rare flag, and another column.

@@ -53,8 +53,10 @@ fn estimate(
     } else {
         predictive(modes, &parts, statistic, model, prior)?
     };
-    let covariance = second_moments(&weights, &parts) + Collinearity::of(statistic, model, prior)?.added(modes)?;
-    Ok(modes.estimate(&weights, &covariance, model, prior))
+    let features = statistic.features;
+    let gram = features.transpose_times(features);
+    let added = Collinearity::of(&gram, features.nrows(), model, prior)?.added(modes)?;
+    Ok(modes.estimate(&weights, &(second_moments(&weights, &parts) + added), model, prior))
 }
 
 /// The way to the mode: present parameters (less the prior's centre) and the covariance that steps are weighed with.

@@ -34,7 +34,8 @@ pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Est
         }
     }
     let mean = mixture.cautious_mean();
-    let added = Collinearity::of(statistic, ResponseModel::Linear, prior)?.added(&mixture)?;
+    let rows = statistic.features.nrows();
+    let added = Collinearity::of(&linear.gram, rows, ResponseModel::Linear, prior)?.added(&mixture)?;
     let covariance = second_moments(&mean, mixture.parts()) + added;
     Ok(mixture.estimate(&mean, &covariance, ResponseModel::Linear, prior))
 }
