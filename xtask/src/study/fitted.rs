@@ -4,6 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+/// Standard errors to either side of a coefficient that a 95 % interval holds.
+pub(super) const INTERVAL: f64 = 1.96;
+
 /// One score: intercept and coefficients in the units of the table, in the order of the model's columns.
 pub(super) struct Fitted {
     pub(super) intercept: f64,
@@ -12,7 +15,7 @@ pub(super) struct Fitted {
     /// What the model reads each column within, where it looked for that: values beyond count as the nearest.
     ranges: Vec<Option<[f64; 2]>>,
     /// Where the method knows them.
-    pub(super) standard_errors: Vec<Option<f64>>,
+    standard_errors: Vec<Option<f64>>,
 }
 
 impl Fitted {
@@ -35,6 +38,11 @@ impl Fitted {
                 .collect(),
             standard_errors: listed.iter().map(|one| one["standard_error"].as_f64()).collect(),
         })
+    }
+
+    /// Standard errors from a coefficient to its truth, where the method knows them: a 95 % interval reaches as far as [`INTERVAL`].
+    pub(super) fn errors_off(&self, place: usize, truth: f64) -> Option<f64> {
+        Some((self.coefficients[place] - truth).abs() / self.standard_errors[place]?)
     }
 
     pub(super) fn score(&self, row: &[f64]) -> f64 {

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::case::{Case, Figures};
-use super::fitted::{Fitted, excess_loss};
+use super::fitted::{Fitted, INTERVAL, excess_loss};
 use super::normal::{dot, happens, normal};
 use super::report;
 use super::runner::Runner;
@@ -93,10 +93,7 @@ fn log_odds(score: f64) -> f64 {
 
 /// Share of the flags whose 95 % interval holds the slope; none where the method knows of no intervals.
 fn held(model: &Fitted) -> Option<f64> {
-    let holds = |place: usize| {
-        let error = model.standard_errors[place]?;
-        Some(f64::from(u8::from((model.coefficients[place] - SLOPES[place]).abs() < 1.96 * error)))
-    };
+    let holds = |place: usize| Some(f64::from(u8::from(model.errors_off(place, SLOPES[place])? <= INTERVAL)));
     (0..RATES.len()).map(holds).sum::<Option<f64>>().map(|held| held / RATES.len() as f64)
 }
 

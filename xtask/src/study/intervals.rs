@@ -7,14 +7,13 @@ use super::adult;
 use super::bike;
 use super::california;
 use super::case::{Case, Figures, cases};
-use super::fitted::Fitted;
+use super::fitted::{Fitted, INTERVAL};
 use super::report;
 use super::runner::Runner;
 use super::table::{Table, Target, lines};
 use crate::say;
 
-/// Standard errors to either side: of an interval, and of an error that no interval excuses.
-const INTERVAL: f64 = 1.96;
+/// Standard errors of an error that no interval excuses.
 const FAR: f64 = 5.0;
 
 pub(super) fn run(runner: &mut Runner<'_>) -> Result<(), String> {
@@ -69,12 +68,11 @@ fn held(truth: &Fitted, found: &Fitted) -> Figures {
     let (mut held, mut far, mut intervals) = (0.0, 0.0, 0.0);
     for (column, expected) in truth.columns.iter().zip(&truth.coefficients) {
         let place = found.columns.iter().position(|other| other == column);
-        let error =
-            place.and_then(|place| Some((found.coefficients[place] - expected) / found.standard_errors[place]?));
+        let error = place.and_then(|place| found.errors_off(place, *expected));
         if let (false, Some(error)) = (column.contains('='), error) {
             intervals += 1.0;
-            held += f64::from(u8::from(error.abs() <= INTERVAL));
-            far += f64::from(u8::from(error.abs() > FAR));
+            held += f64::from(u8::from(error <= INTERVAL));
+            far += f64::from(u8::from(error > FAR));
         }
     }
     Figures::from([("held", held / intervals), ("far", far / intervals), ("intervals", intervals)])

@@ -9,7 +9,7 @@ use reticent_core::account::gdp;
 use reticent_core::units::{Delta, Mu};
 
 use super::case::{Case, Figures};
-use super::fitted::{Fitted, excess_loss};
+use super::fitted::{Fitted, INTERVAL, excess_loss};
 use super::normal::{dot, happens, normal};
 use super::report;
 use super::runner::Runner;
@@ -173,10 +173,10 @@ impl Generated {
         let excess = self.rows.iter().map(loss).sum::<f64>() / ROWS as f64;
         let mut figures = Figures::from([("excess_loss", excess)]);
         let (mut covered, mut all) = (0.0, 0.0);
-        for (column, (truth, found)) in self.weights.iter().zip(&model.coefficients).enumerate() {
+        for (column, truth) in self.weights.iter().enumerate() {
             let occurs = self.rows.iter().any(|row| row[column].abs() > 0.0);
-            if let (true, Some(error)) = (occurs, model.standard_errors[column]) {
-                covered += f64::from(u8::from((found - truth).abs() <= 1.96 * error));
+            if let (true, Some(error)) = (occurs, model.errors_off(column, *truth)) {
+                covered += f64::from(u8::from(error <= INTERVAL));
                 all += 1.0;
             }
         }
