@@ -15,7 +15,6 @@ use reticent_curator::memory_engine::OutOfMemory;
 use reticent_curator::scratch_file::ScratchError;
 use reticent_curator::source::SourceError;
 use reticent_curator::spilled_table::SpillError;
-use reticent_curator::weights_file::WeightsFileError;
 use reticent_fit::labels_elsewhere::ElsewhereError;
 use reticent_fit::prepared_fit::FitError;
 
@@ -170,12 +169,6 @@ impl From<FitError> for Failure {
     }
 }
 
-impl From<WeightsFileError> for Failure {
-    fn from(error: WeightsFileError) -> Self {
-        if error.is_io() { Self::InputOutput(error.to_string()) } else { Self::Data(error.to_string()) }
-    }
-}
-
 impl From<MeasureError> for Failure {
     fn from(error: MeasureError) -> Self {
         match error {
@@ -195,8 +188,9 @@ impl From<MeasureError> for Failure {
 impl From<ElsewhereError> for Failure {
     fn from(error: ElsewhereError) -> Self {
         match error {
-            ElsewhereError::Fit(error) => error.into(),
-            ElsewhereError::Release(_) | ElsewhereError::Features(_) => Self::Data(error.to_string()),
+            ElsewhereError::Release(_) | ElsewhereError::Features(_) | ElsewhereError::Estimate(_) => {
+                Self::Data(error.to_string())
+            }
             ElsewhereError::Adjacency(_)
             | ElsewhereError::Plan(_)
             | ElsewhereError::Target { .. }

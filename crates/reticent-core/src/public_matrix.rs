@@ -43,7 +43,7 @@ pub enum MatrixError {
         values: usize,
     },
     /// A row that is too long.
-    #[error("row {row} of the matrix has an L2 norm above {MATRIX_NORM_MAX}")]
+    #[error("row {row} has an L2 norm above {MATRIX_NORM_MAX}")]
     Norm {
         /// Its place, counted from 1. Rows of a public matrix are public.
         row: usize,

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::plan::{
     Plan, PlanError, PrivacyClaim, USABLE_LABELS_PUBLIC, no_sensitivity, public_of_schema, public_of_start,
 };
-use crate::prepared_fit::{Covariance, FitError, Fitted};
+use crate::prepared_fit::{Covariance, Fitted};
 
 /// Weights that cannot be made, or a release that no model can be made of.
 #[derive(Debug, Error)]
@@ -64,8 +64,8 @@ pub enum ElsewhereError {
     #[error(transparent)]
     Features(#[from] walr::UnfitFeatures),
     /// The computation failed.
-    #[error(transparent)]
-    Fit(#[from] FitError),
+    #[error("no model could be computed of the release, which the label holder's ledger was charged for: {0}")]
+    Estimate(#[from] walr::NoEstimate),
 }
 
 /// Chooses one row of integers for every row of features, for about the noise that `claim` will bring.
@@ -111,6 +111,7 @@ pub fn fit(
     options: &Options,
 ) -> Result<Model, ElsewhereError> {
     let settings = settings(schema, options)?;
+    walr::check_estimate(schema, &settings)?;
     let sums = release.values_for(list)?;
     check_target(schema, release)?;
     let model = walr::response_model(schema);

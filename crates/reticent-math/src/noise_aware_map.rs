@@ -15,12 +15,14 @@
 //! ```text
 //!   statistic, response_model, prior ─▶ linearised ─▶ information ─▶ mixture ─▶ Estimate
 //!                                       (descent: at the mode of each scale, then scale_of_scores; linear_model: once)
+//!   prior, information, mixture ─▶ effect_sizes ─▶ prior: all of it once more
 //!   features, prior, mixture ─▶ collinearity ─▶ Estimate's covariance
 //! ```
 
 mod algebra;
 mod collinearity;
 mod descent;
+mod effect_sizes;
 mod information;
 mod linear_model;
 mod linearised;
@@ -37,6 +39,7 @@ use faer::Mat;
 use thiserror::Error;
 
 use self::descent::{Descent, EXACT, fit_curved};
+use self::effect_sizes::Effects;
 use self::linear_model::fit_linear;
 use self::mixture::Choice;
 pub use self::prior::Prior;
@@ -47,7 +50,8 @@ pub use self::statistic::{Noisy, Statistic};
 /// A fit with its uncertainty.
 #[derive(Clone, Debug)]
 pub struct Estimate {
-    /// Weights, k × outputs: the mean of the modes under all scales of the prior, where effects that are next to nothing have a tenth of the belief.
+    /// Weights, k × outputs: the mean of the modes under all scales of the prior, where effects of sizes of their own have half of the belief, and effects
+    /// that are next to nothing a tenth.
     pub weights: Mat<f64>,
     /// Second moments of the posterior about the weights, outputs·k square, all weights of the first output first; where columns hardly differ, under
     /// a wider prior.
@@ -114,7 +118,7 @@ pub fn mode(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior, tau:
     assert!(model != ResponseModel::Linear, "a linear model has no mode without the variance of its labels");
     statistic.check(model)?;
     let mut descent = Descent::start(statistic, model, prior, None)?;
-    let posterior = descent.mode(Choice { tau, variance: 0.0, log_prior: 0.0 }, EXACT)?;
+    let posterior = descent.mode(Choice { tau, effects: Effects::OfOneSize, variance: 0.0, log_prior: 0.0 }, EXACT)?;
     Ok(Mode { weights: weights_of(&posterior.mean, model, prior), log_evidence: posterior.log_weight })
 }
 

@@ -31,7 +31,9 @@ const ROWS_FITTED: usize = 20_000;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DesignError {
     /// No column has a value other than zero, or there is no row.
-    #[error("the public features have no column with a value other than zero; check the features file or the schema")]
+    #[error(
+        "the public features have no row, or no column with a value other than zero; check the features file or the schema"
+    )]
     Empty,
     /// A value that is not a number, or not finite.
     #[error("the public features hold a value that is not a finite number; replace missing values first")]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reticent_core::adjacency::PrivacyUnit;
+use reticent_core::adjacency::{Adjacency, PrivacyUnit};
 use reticent_core::schema::{Schema, TargetKind};
 use reticent_curator::file_fingerprint::file_fingerprint;
 use reticent_curator::party_votes::{Ballot, PartyVotes, Roster, VoteForm, VotesError, is_party_name};
@@ -52,6 +52,20 @@ impl Question {
                 return Err(Failure::Usage(message.to_owned()));
             }
         };
+        if let Some(class) = classes.iter().find(|class| class.name.contains(['\n', '\r'])) {
+            return Err(Failure::Usage(format!(
+                "{}: the class {:?} has a line break, and votes are lines; name it without one",
+                request.schema.display(),
+                class.name
+            )));
+        }
+        let adjacency = schema.privacy().adjacency;
+        if adjacency != Adjacency::Party {
+            return Err(Failure::Usage(format!(
+                "{}: the schema says {adjacency}, and votes protect all that a party holds; write adjacency = \"party\" under [privacy]",
+                request.schema.display()
+            )));
+        }
         if let PrivacyUnit::Column { column, .. } = &schema.privacy().unit {
             return Err(Failure::Usage(format!(
                 "votes protect all that a party holds, and the schema's privacy unit is the column {column:?}; write unit = \"row\" under \

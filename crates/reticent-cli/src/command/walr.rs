@@ -8,7 +8,7 @@ use std::path::Path;
 use reticent_core::label_query::{LabelRelease, NOT_PROTECTED, UnmatchedLabel, WeightList};
 use reticent_core::ledger::six_decimals_up;
 use reticent_core::schema::TargetKind;
-use reticent_curator::weights_file;
+use reticent_curator::weights_file::{self, WeightsFileError};
 use serde_json::json;
 
 use crate::args::WalrCommand;
@@ -27,7 +27,13 @@ pub(super) fn run(command: &WalrCommand) -> Result<(), Failure> {
 
 fn read_weights(path: &Path) -> Result<WeightList, Failure> {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    Ok(progress::while_reading(bytes, |progress| weights_file::read_weights(path, progress))?)
+    progress::while_reading(bytes, |progress| weights_file::read_weights(path, progress)).map_err(|error| {
+        if let WeightsFileError::Source(error) = error {
+            return error.into();
+        }
+        let message = format!("{}: {error}", path.display());
+        if error.is_io() { Failure::InputOutput(message) } else { Failure::Data(message) }
+    })
 }
 
 fn privacy_text(release: &LabelRelease) -> String {

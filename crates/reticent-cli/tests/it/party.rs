@@ -55,11 +55,23 @@ fn votes_have_a_price_under_party_adjacency_alone() {
     let folder = folder();
     for adjacency in ["label", "replace", "add-remove"] {
         folder.write("party.toml", SCHEMA.replace("add-remove", adjacency));
-        for combiner in ["party-statistic", "party-soft-labels", "party-majority", "party-averaging"] {
-            let message = folder.refuse(2, &format!("{FIT} --combiner {combiner}"));
-            assert!(message.contains(combiner) && message.contains(adjacency), "{message}");
+        // The parties learn of it, too, before they have voted.
+        for command in [
+            FIT,
+            "party plan --schema party.toml --auxiliary public.csv --parties parties.txt --epsilon 3 --delta 1e-6",
+            "party vote --schema party.toml --auxiliary public.csv --party east --data east.csv --out east-votes.csv",
+            "party ballot --schema party.toml --auxiliary public.csv --party east --out east-votes.csv",
+        ] {
+            let message = folder.refuse(2, command);
+            assert!(
+                message.contains(&format!("party.toml: the schema says {adjacency}, and votes protect all")),
+                "{message}"
+            );
         }
     }
+    folder.write("party.toml", SCHEMA.replace("add-remove", "party").replace("\"no\"", "\"n\\no\""));
+    let message = folder.refuse(2, FIT);
+    assert!(message.contains("party.toml: the class \"n\\no\" has a line break"), "{message}");
     assert!(!folder.exists("votes.ledger") && !folder.exists("party.json"));
 }
 
@@ -146,7 +158,7 @@ fn refused_votes_cost_nothing_and_name_the_party() {
 fn what_cannot_be_combined_is_refused_before_votes_are_read() {
     let folder = folder();
     let message = folder.refuse(2, &FIT.replace("party.toml", "schema.toml"));
-    assert!(message.contains("no finite sensitivity under row:add-remove"), "{message}");
+    assert!(message.contains("schema.toml: the schema says add-remove"), "{message}");
     let schema = folder.text("party.toml");
     folder.write("party.toml", schema.replace("\"row\"", "{ column = \"patient\", rows_max = 4 }"));
     let message = folder.refuse(2, FIT);

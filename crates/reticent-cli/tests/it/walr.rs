@@ -232,6 +232,9 @@ fn numbers_are_read_where_they_lie() {
     let intercept = number(&model["outputs"][0]["intercept"]);
     assert!((slope - 20.0).abs() < 4.0 && (intercept - 1000.0).abs() < 300.0, "{slope} {intercept}");
     assert!(is_close(number(&model["certificate"]["mu"]), folder.spent("numbers.ledger"), 1e-9));
+    // As in one process, where the same rate is refused before anything is paid.
+    let diverging = FIT.replace("fitted.json", "f.json") + " --solver full-batch --learning-rate 2.1";
+    assert!(folder.refuse(2, &diverging).contains("--learning-rate must be at most 2 for a number"));
     // Numbers without the questions that are asked of them alone.
     let mut release = folder.json("release.json");
     release["planned"]["of_numbers"] = json!([]);
@@ -350,14 +353,40 @@ fn what_is_refused_is_refused_by_name_and_costs_nothing() {
     assert!(refused.contains("features.csv") && refused.contains("row 2 has no id"), "{refused}");
     folder.write("features.csv", features);
     folder.write("weights.csv", format!("{weights}{row}\n"));
-    assert!(folder.refuse(3, MEASURE).contains("has the id of an earlier row"));
+    let refused = folder.refuse(3, MEASURE);
+    assert!(refused.contains("error: weights.csv: ") && refused.contains("has the id of an earlier row"), "{refused}");
     folder.write("weights.csv", weights.replacen(",", ",2147483647,", 3));
-    folder.refuse(3, MEASURE);
+    assert!(folder.refuse(3, MEASURE).contains("error: weights.csv: "));
     folder.write("weights.csv", &weights);
     folder.write("labels.toml", LABELS_SCHEMA.replace("\"label\"", "\"replace\""));
     folder.refuse(2, MEASURE);
     folder.write("labels.toml", LABELS_SCHEMA.replace("rows_max = 2", "rows_max = 3"));
     assert!(folder.refuse(4, MEASURE).contains("promises only"));
+}
+
+/// Weights for a published solver may have more columns than the estimate takes: an answer to them is not fitted by the default, which would not end.
+#[test]
+fn a_model_that_is_too_large_to_estimate_is_refused_with_every_command() {
+    let folder = Folder::new();
+    let schema =
+        "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features]\n";
+    folder.write("labels.toml", schema);
+    folder.write("features.toml", format!("{schema}w = {{ hash_buckets = 5000 }}\n"));
+    let rows: String = (0..40).map(|row| format!("e{row},w{row},{}\n", row % 2)).collect();
+    folder.write("table.csv", format!("event,w,y\n{rows}"));
+    folder.succeed("ledger init labels.ledger --epsilon 6 --delta 1e-6 --promise row:label");
+    let of_table = |command: &str| command.replace("features.csv", "table.csv").replace("labels.csv", "table.csv");
+    assert!(folder.refuse(2, &of_table(PREPARE)).contains("walr estimates at most 4096 coefficients"));
+    folder.succeed(&format!("{} --solver full-batch", of_table(PREPARE)));
+    folder.succeed(&of_table(MEASURE));
+    let message = folder.refuse(2, &of_table(FIT));
+    assert!(message.contains("at most 4096 coefficients") && message.contains("--solver full-batch"), "{message}");
+    folder.succeed(&format!("{} --solver full-batch", of_table(FIT)));
+    folder.write("party.toml", folder.text("features.toml").replace("label", "party"));
+    folder.write("parties.txt", "east\nwest\n");
+    let plan = "party plan --schema party.toml --auxiliary table.csv --parties parties.txt --epsilon 1 --delta 1e-6";
+    assert!(folder.refuse(2, plan).contains("party-statistic estimates at most 4096 coefficients"));
+    folder.succeed(&format!("{plan} --combiner party-soft-labels"));
 }
 
 /// Features are held with all their zeros: what memory could not hold would be paid for and lost.
@@ -391,12 +420,12 @@ fn a_release_is_used_with_its_own_weights_target_and_table() {
     folder.succeed(MEASURE);
     let (weights, release) = (folder.text("weights.csv"), folder.text("release.json"));
     folder.write("weights.csv", weights.replacen("e0,", "e0000,", 1));
-    assert!(folder.refuse(3, FIT).contains("is not in the table"));
+    assert!(folder.refuse(3, FIT).contains("weights.csv: the id of row 1 of the weights file is not in the table"));
     let line = weights.lines().nth(2).expect("a row");
     let (start, last) = line.rsplit_once(',').expect("fields");
     let other = format!("{start},{}", if last == "0" { 1 } else { 0 });
     folder.write("weights.csv", weights.replacen(line, &other, 1));
-    assert!(folder.refuse(3, FIT).contains("answers another question"));
+    assert!(folder.refuse(3, FIT).contains("release.json: the release answers another question"));
     folder.write("weights.csv", &weights);
     folder.write("release.json", "{}");
     assert!(folder.refuse(3, FIT).contains("not a release of labels"));

@@ -225,8 +225,8 @@ impl Problems {
     fn check_columns_against_each_other(&mut self, parts: &SchemaParts) {
         // Who holds labels alone, for others' features, has no feature to list.
         if parts.features.is_empty() && parts.privacy.adjacency != Adjacency::Label {
-            let message = "names no feature; add a line for each column to learn from, \
-                           for example age = { bounds = [0, 100] }";
+            let message = "names no feature; add a line for each column to learn from, for example age = { bounds = [0, 100] }, or \
+                           write adjacency = \"label\" under [privacy] if this is the schema of labels for features that others have";
             self.add("features", message);
         }
         if parts.table.format == TextFormat::Libsvm {

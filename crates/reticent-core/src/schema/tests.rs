@@ -215,7 +215,7 @@ fn missing_sections_are_told_with_what_to_write() {
   line 1: privacy.adjacency: is missing; write one of "add-remove", "replace", "label", "party", usually "add-remove"
   line 2: target.column: is missing; name the column to predict: column = "income"
   line 2: target: has neither classes nor bounds; write classes = ["no", "yes"] for a category, bounds = [0, 100] for a number
-  line 3: features: names no feature; add a line for each column to learn from, for example age = { bounds = [0, 100] }
+  line 3: features: names no feature; add a line for each column to learn from, for example age = { bounds = [0, 100] }, or write adjacency = "label" under [privacy] if this is the schema of labels for features that others have
   line 4: tabel: is not known; did you mean "table"?"#
     );
     let labels = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nbounds = [0, 1]\n";

@@ -216,7 +216,7 @@ impl Ballot {
         if let [only] = names {
             return (only.trim() == "class").then_some(Columns::Class);
         }
-        let place = |name: &String| self.classes.iter().position(|class| class.name == name.trim());
+        let place = |name: &String| self.classes.iter().position(|class| class.name == name.trim_ascii());
         let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
         let distinct: BTreeSet<usize> = places.iter().copied().collect();
         (distinct.len() == names.len() && names.len() == self.classes.len()).then_some(Columns::Probabilities(places))

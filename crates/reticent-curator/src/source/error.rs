@@ -218,9 +218,10 @@ pub enum SourceError {
     },
     /// A Parquet column of a type that the schema's declaration cannot mean.
     #[error(
-        "column {column:?} of {} has the Parquet type {found}; a column that {needed_by} should be {expected}: mend the \
-         schema or convert the column",
-        path.display()
+        "column {column:?} of {} has the Parquet type {found}; a column that {needed_by} should be {expected}: {} or \
+         convert the column",
+        path.display(),
+        named_in.remedy()
     )]
     ColumnType {
         /// What was read.
@@ -233,6 +234,8 @@ pub enum SourceError {
         needed_by: &'static str,
         /// What would do.
         expected: &'static str,
+        /// Where its name was given.
+        named_in: NamedIn,
     },
     /// A Parquet column whose type has no value that is spelt as the schema's list.
     #[error(
@@ -288,6 +291,17 @@ pub enum NamedIn {
     IdFlag,
     /// As the target of a schema that is drafted.
     TargetFlag,
+}
+
+impl NamedIn {
+    /// What to do there about a column of the wrong type.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Schema => "mend the schema",
+            Self::IdFlag => "name another column after --id",
+            Self::TargetFlag => "name another column after --target",
+        }
+    }
 }
 
 impl fmt::Display for NamedIn {

@@ -104,6 +104,7 @@ impl ParquetTable {
                 found: found.to_string(),
                 needed_by: wanted.needed_by,
                 expected: wanted.role.expected(),
+                named_in: wanted.named_in,
             })?;
             self.check_codec(*column)?;
             self.slots.push((*column, conversion));

@@ -139,7 +139,7 @@ fn hostile_weights_are_refused_by_a_fact_of_the_file() {
         ("id,q1\na,2147483648\n", "whole number"),
         ("id,q1\na,99999999999999999999999999\n", "whole number"),
         ("id,q1\na,\n", "whole number"),
-        ("id,q1\na,-2147483648\n", "row 1 of the matrix has an L2 norm above"),
+        ("id,q1\na,-2147483648\n", "row 1 has an L2 norm above"),
         ("id,q1,q2\na,1048576,1\n", "L2 norm above"),
         ("id,q1,q2\na,1\n", "does not have 2 integers"),
         ("id,q1,q2\na,1,2,3\n", "does not have 2 integers"),

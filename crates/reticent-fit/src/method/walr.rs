@@ -51,7 +51,7 @@ const DESIGN_SCORE: f64 = 1.0;
 const DESIGN_EFFECT_NUMBER: f64 = 0.15;
 const DESIGN_VARIANCE_NUMBER: f64 = 0.05;
 /// Coefficients up to which the estimate is made: it solves systems of as many equations over and over.
-const COEFFICIENTS_MAX: usize = 4096;
+pub(crate) const COEFFICIENTS_MAX: usize = 4096;
 /// Coefficients up to which that takes seconds.
 pub(super) const COEFFICIENTS_QUICK: usize = 500;
 /// Default number of steps of the published solvers.
@@ -207,6 +207,11 @@ fn product_noise(product: &PlannedRelease, model: ResponseModel) -> f64 {
 #[error("the public features do not allow this fit: {0}")]
 pub struct UnfitFeatures(String);
 
+/// A release that no model could be computed of, and why.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct NoEstimate(String);
+
 /// The public integer vectors of the rows: one column a feature column, those that are not needed zero; every row's norm is
 /// at most `2^20`.
 ///
@@ -261,18 +266,18 @@ pub struct Released<'a> {
 /// `start` is a public model's weights in the same order: prior mean, or first iterate. A pure function of public values.
 ///
 /// # Errors
-/// [`FitError::Numeric`] when sizes contradict each other, values are not finite, or a descent grows without bound.
+/// [`NoEstimate`] when sizes contradict each other, values are not finite, or a descent grows without bound.
 pub fn estimate(
     features: &PublicFeatures,
     released: &Released<'_>,
     model: ResponseModel,
     settings: &Settings,
     start: Option<&[f64]>,
-) -> Result<(Vec<f64>, Option<Vec<f64>>), FitError> {
+) -> Result<(Vec<f64>, Option<Vec<f64>>), NoEstimate> {
     let (columns, outputs) = (features.columns, model.outputs());
     let matrix = released.matrix;
     if released.sums.len() != outputs * matrix.columns() || matrix.rows() != features.rows() {
-        return Err(FitError::Numeric(format!(
+        return Err(NoEstimate(format!(
             "{} released numbers and {} vectors do not belong to {} rows with {columns} columns and {outputs} outputs",
             released.sums.len(),
             matrix.rows(),
@@ -312,12 +317,12 @@ pub fn estimate(
     let (weights, covariance) = match settings {
         Settings::NoiseAware => {
             let prior = Prior::new(rows, model, start);
-            let estimate = noise_aware_map::fit(&statistic, model, &prior).map_err(numeric)?;
+            let estimate = noise_aware_map::fit(&statistic, model, &prior).map_err(no_estimate)?;
             (estimate.weights, Some(estimate.covariance))
         }
         Settings::Descent(descent) => {
             let weights = released_gradient::descend(&statistic, model, rows.longest_row(), descent, start);
-            (weights.map_err(numeric)?, None)
+            (weights.map_err(no_estimate)?, None)
         }
     };
     let weight = |column: usize, output: usize| weights[(column, output)] * half + centre(column);
@@ -367,6 +372,10 @@ fn unfit(error: impl std::fmt::Display) -> UnfitFeatures {
     UnfitFeatures(error.to_string())
 }
 
+fn no_estimate(error: impl std::fmt::Display) -> NoEstimate {
+    NoEstimate(error.to_string())
+}
+
 fn numeric(error: impl std::fmt::Display) -> FitError {
     FitError::Numeric(error.to_string())
 }
@@ -396,7 +405,8 @@ pub fn check_estimate(schema: &Schema, settings: &Settings) -> Result<(), PlanEr
     if *settings == Settings::NoiseAware && found > COEFFICIENTS_MAX {
         return Err(PlanError::Parameter(format!(
             "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list \
-             fewer features, categories or hash buckets; in `fit`, --method noisy-gd takes more"
+             fewer features, categories or hash buckets, or take a published solver, --solver full-batch; in `fit`, --method noisy-gd takes \
+             more"
         )));
     }
     if let Settings::Descent(Descent { learning_rate: Some(rate), .. }) = settings
@@ -508,7 +518,7 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
     let values = sums.values();
     let released = Released { matrix: &matrix, sums: &values, noise: sums.noise_standard_deviation, window, square };
     let (weights, covariance) =
-        estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref())?;
+        estimate(&features, &released, checked.model, &checked.settings, checked.start.as_deref()).map_err(numeric)?;
     let covariance = covariance.map(|values| Covariance::beside_rows(values, &features));
     Ok(Fitted { encoding: Arc::new(encoding), weights, covariance })
 }

@@ -81,6 +81,7 @@ const KEPT_LEAST: f64 = 1e-4;
 
 #[cfg(test)]
 mod tests {
+    use super::super::effect_sizes::Effects;
     use super::super::golden;
     use super::super::mixture::Choice;
     use super::*;
@@ -108,7 +109,7 @@ mod tests {
         let mean = [0.2, 1.0, -0.8, 0.1, 0.05];
         let posterior = Component {
             log_weight: 0.0,
-            choice: Choice { tau: 0.3, variance: 1.0, log_prior: 0.0 },
+            choice: Choice { tau: 0.3, effects: Effects::OfOneSize, variance: 1.0, log_prior: 0.0 },
             mean: Mat::from_fn(5, 1, |row, _| mean[row]),
             precision: cholesky(&precision).expect("definite"),
         };

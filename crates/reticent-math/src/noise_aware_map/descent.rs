@@ -5,6 +5,7 @@ use faer::{Mat, Side};
 
 use super::algebra::{NormalPart, dot, log_determinant, second_moments, stack};
 use super::collinearity::Collinearity;
+use super::effect_sizes::{Effects, with_effect_sizes};
 use super::information::Information;
 use super::linearised::{Linearised, residual};
 use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
@@ -18,45 +19,57 @@ use crate::symmetric_factors::cholesky;
 /// (Laplace's approximation). Around one point for all scales, large effects would be judged where slopes are still steep, and small scales
 /// would get too much of a say.
 ///
-/// A public start may be wrong, and sure of it: steps from there, too, see means of 0 or 1, and can end far from everything. So with a start
-/// the way is gone from zero weights as well, and the end that is likelier, release and prior together, is kept.
+/// The estimate is that of the weights that predict best, with the second moments of the posterior about them.
 pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
     let sample = RowSample::of_long_table(statistic);
-    let start = || Descent::start(statistic, model, prior, sample.as_ref());
+    let modes = modes_of_one_size(statistic, model, prior, sample.as_ref())?;
+    let features = statistic.features;
+    let gram = features.transpose_times(features);
+    let added = Collinearity::of(&gram, features.nrows(), model, prior)?.added(&modes)?;
+
+    let near = modes.mean();
+    let point = Linearised::at(statistic, model, prior, &near);
+    let covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
+    let information = Information::new(&point, &covariance);
+    let prior = &with_effect_sizes(prior, &information, model, modes.tau())?;
+    let mut descent = Descent { parameters: near, ..Descent::start(statistic, model, prior, sample.as_ref())? };
+    let modes = modes.evenly_with(descent.descend(Effects::OfOwnSizes)?);
+
+    let slices = Slices::of(statistic, model, prior, &modes)?;
+    let parts: Vec<NormalPart<'_>> =
+        slices.as_ref().map_or_else(|| modes.parts().collect(), |slices| slices.parts().collect());
+    // A start is a belief in its rates and effects, and noise leaves them as they are.
+    let weights = if prior.centre.norm_max() > 0.0 {
+        modes.cautious_mean()
+    } else {
+        predictive(&modes, &parts, statistic, model, prior)?
+    };
+    Ok(modes.estimate(&weights, &(second_moments(&weights, &parts) + added), model, prior))
+}
+
+/// The modes under every scale of effects that are of one size.
+///
+/// A public start may be wrong, and sure of it: steps from there, too, see means of 0 or 1, and can end far from everything. So with a start
+/// the way is gone from zero weights as well, and the end that is likelier, release and prior together, is kept.
+fn modes_of_one_size(
+    statistic: &Statistic<'_>,
+    model: ResponseModel,
+    prior: &Prior,
+    sample: Option<&RowSample>,
+) -> Result<Mixture, MapError> {
+    let start = || Descent::start(statistic, model, prior, sample);
     let mut from_start = start()?;
     if prior.centre.norm_max() == 0.0 {
-        return estimate(statistic, model, prior, &from_start.descend()?);
+        return from_start.descend(Effects::OfOneSize);
     }
     let zero = stack((&prior.centre * model.basis()).as_ref()) * faer::Scale(-1.0);
     let from_zero = Descent { parameters: zero, ..start()? };
     let ends = [from_start, from_zero].map(|mut descent| {
-        let target = descent.descend()?;
+        let target = descent.descend(Effects::OfOneSize)?;
         Ok::<_, MapError>((descent.cost(&target)?, target))
     });
     let likelier = ends.into_iter().flatten().min_by(|(one, _), (other, _)| one.total_cmp(other));
-    estimate(statistic, model, prior, &likelier.ok_or(MapError::Scale)?.1)
-}
-
-/// The weights that predict best, with the second moments of the posterior about them. A start is a belief in its rates and effects, and noise
-/// leaves them as they are.
-fn estimate(
-    statistic: &Statistic<'_>,
-    model: ResponseModel,
-    prior: &Prior,
-    modes: &Mixture,
-) -> Result<Estimate, MapError> {
-    let slices = Slices::of(statistic, model, prior, modes)?;
-    let parts: Vec<NormalPart<'_>> =
-        slices.as_ref().map_or_else(|| modes.parts().collect(), |slices| slices.parts().collect());
-    let weights = if prior.centre.norm_max() > 0.0 {
-        modes.cautious_mean()
-    } else {
-        predictive(modes, &parts, statistic, model, prior)?
-    };
-    let features = statistic.features;
-    let gram = features.transpose_times(features);
-    let added = Collinearity::of(&gram, features.nrows(), model, prior)?.added(modes)?;
-    Ok(modes.estimate(&weights, &(second_moments(&weights, &parts) + added), model, prior))
+    Ok(likelier.ok_or(MapError::Scale)?.1)
 }
 
 /// The way to the mode: present parameters (less the prior's centre) and the covariance that steps are weighed with.
@@ -83,8 +96,8 @@ impl<'a> Descent<'a> {
     }
 
     /// The posterior at the mode under every scale that is not far less likely than another: outward from the scale that is believed in.
-    fn descend(&mut self) -> Result<Mixture, MapError> {
-        let choices = (0..TAU_STEPS).map(|step| Choice::of_scale(step, 0.0, self.prior)).collect::<Vec<_>>();
+    pub(super) fn descend(&mut self, effects: Effects) -> Result<Mixture, MapError> {
+        let choices = (0..TAU_STEPS).map(|step| Choice::of_scale(step, effects, 0.0, self.prior)).collect::<Vec<_>>();
         let believed =
             |(_, one): &(usize, &Choice), (_, other): &(usize, &Choice)| one.log_prior.total_cmp(&other.log_prior);
         let (middle, _) = choices.iter().enumerate().max_by(believed).expect("some scales");
@@ -108,7 +121,7 @@ impl<'a> Descent<'a> {
 
     /// The posterior at the mode under one scale, to within the square root of `close` standard deviations.
     pub(super) fn mode(&mut self, choice: Choice, close: f64) -> Result<Component, MapError> {
-        let precision = self.prior.precision_of_all(choice.tau, self.model);
+        let precision = self.prior.precision_of_all(choice.tau, choice.effects, self.model);
         self.come_near(choice, &precision);
         let mut step = 0;
         loop {
@@ -152,7 +165,7 @@ impl<'a> Descent<'a> {
     /// Twice the negative log of the release's likelihood and the prior's density, up to a constant, at the mean of the posteriors.
     fn cost(&self, target: &Mixture) -> Result<f64, MapError> {
         let point = Linearised::at(self.statistic, self.model, self.prior, &target.mean());
-        let precision = self.prior.precision_of_all(target.tau(), self.model);
+        let precision = self.prior.precision_of_all(target.tau(), Effects::OfOneSize, self.model);
         let covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
         let prior_factor = cholesky(&precision).ok_or(MapError::Scale)?;
         let misfit = dot(&point.residual, &covariance.solve(&point.residual)) + 2.0 * log_determinant(covariance.L());
@@ -258,7 +271,7 @@ mod tests {
             assert_eq!(sample.of(&statistic).features.nrows(), 20_000);
             let modes = |sample| {
                 let mut descent = Descent::start(&statistic, model, &prior, sample).expect("finite");
-                descent.descend().expect("bounded").0
+                descent.descend(Effects::OfOneSize).expect("bounded").0
             };
             let (with, without) = (modes(Some(&sample)), modes(None));
             assert_eq!(with.len(), without.len());

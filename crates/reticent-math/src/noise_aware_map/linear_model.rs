@@ -1,48 +1,38 @@
 //! Models whose means are linear: one exact fit per prior scale and label variance.
 
 use faer::Mat;
-use faer::linalg::solvers::Solve;
+use faer::linalg::solvers::{Llt, Solve};
 
 use super::algebra::{dot, second_moments, trace};
 use super::collinearity::Collinearity;
+use super::effect_sizes::{Effects, with_effect_sizes};
 use super::information::Information;
 use super::linearised::Linearised;
-use super::mixture::{Choice, Mixture, TAU_STEPS, tau};
+use super::mixture::{Choice, Mixture, TAU_STEPS};
 use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 use crate::public_design::symmetric;
 use crate::symmetric_factors::cholesky;
 
 /// One linear fit per prior scale and label variance: each is exact.
 pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Estimate, MapError> {
-    const COARSE: f64 = 0.94;
-    const COARSE_STEPS: i32 = 12;
-    const FINE_STEPS: i32 = 8;
-    let linear = LinearModel::new(statistic, prior);
-    let mut mixture = Mixture::default();
-    for step in 0..COARSE_STEPS {
-        linear.add((-f64::from(step) * COARSE).exp(), &mut mixture)?;
-    }
-    // With the sum of squares the variance is known to much better than a step of the grid: a second grid finds its place
-    // between two steps, and a third one is as wide as its posterior, two standard deviations to either side.
-    for level in 0..2 {
-        let (log_middle, log_spread) = mixture.log_variance();
-        let width = if level == 0 { log_spread.max(COARSE) } else { (2.0 * log_spread).max(0.02) };
-        mixture = Mixture::default();
-        for step in -FINE_STEPS..=FINE_STEPS {
-            let log_variance = log_middle + width * f64::from(step) / f64::from(FINE_STEPS);
-            linear.add(log_variance.exp().min(1.0), &mut mixture)?;
-        }
-    }
-    let mean = mixture.cautious_mean();
+    let mut linear = LinearModel::new(statistic, prior.clone());
+    let mixture = linear.mixture(Effects::OfOneSize)?;
     let rows = statistic.features.nrows();
     let added = Collinearity::of(&linear.gram, rows, ResponseModel::Linear, prior)?.added(&mixture)?;
+
+    let variance = mixture.log_variance().0.exp();
+    let information = Information::new(&linear.point, &linear.covariance(variance)?);
+    linear.prior = with_effect_sizes(prior, &information, ResponseModel::Linear, mixture.tau())?;
+    let mixture = mixture.evenly_with(linear.mixture(Effects::OfOwnSizes)?);
+
+    let mean = mixture.cautious_mean();
     let covariance = second_moments(&mean, mixture.parts()) + added;
     Ok(mixture.estimate(&mean, &covariance, ResponseModel::Linear, prior))
 }
 
 struct LinearModel<'a> {
     statistic: &'a Statistic<'a>,
-    prior: &'a Prior,
+    prior: Prior,
     /// `D^T D`.
     square: Mat<f64>,
     /// `X^T X`.
@@ -52,7 +42,7 @@ struct LinearModel<'a> {
 }
 
 impl<'a> LinearModel<'a> {
-    fn new(statistic: &'a Statistic<'a>, prior: &'a Prior) -> Self {
+    fn new(statistic: &'a Statistic<'a>, prior: Prior) -> Self {
         let jacobian = statistic.rows.transpose_times(statistic.features);
         let residual = statistic.released - &jacobian * &prior.centre;
         let square = symmetric(&statistic.rows.transpose_times(statistic.rows));
@@ -62,15 +52,43 @@ impl<'a> LinearModel<'a> {
         Self { statistic, prior, square, gram, point }
     }
 
-    fn add(&self, variance: f64, mixture: &mut Mixture) -> Result<(), MapError> {
+    /// One posterior for each scale of the prior and each variance that is likely.
+    fn mixture(&self, effects: Effects) -> Result<Mixture, MapError> {
+        const COARSE: f64 = 0.94;
+        const COARSE_STEPS: i32 = 12;
+        const FINE_STEPS: i32 = 8;
+        let mut mixture = Mixture::default();
+        for step in 0..COARSE_STEPS {
+            self.add((-f64::from(step) * COARSE).exp(), effects, &mut mixture)?;
+        }
+        // With the sum of squares the variance is known to much better than a step of the grid: a second grid finds its place
+        // between two steps, and a third one is as wide as its posterior, two standard deviations to either side.
+        for level in 0..2 {
+            let (log_middle, log_spread) = mixture.log_variance();
+            let width = if level == 0 { log_spread.max(COARSE) } else { (2.0 * log_spread).max(0.02) };
+            mixture = Mixture::default();
+            for step in -FINE_STEPS..=FINE_STEPS {
+                let log_variance = log_middle + width * f64::from(step) / f64::from(FINE_STEPS);
+                self.add(log_variance.exp().min(1.0), effects, &mut mixture)?;
+            }
+        }
+        Ok(mixture)
+    }
+
+    /// Of the release, where labels have this variance around their mean.
+    fn covariance(&self, variance: f64) -> Result<Llt<f64>, MapError> {
         let outputs = self.square.nrows();
         let covariance = &self.square * faer::Scale(variance / self.statistic.labels_per_row)
             + Mat::<f64>::identity(outputs, outputs) * faer::Scale(self.statistic.noise.powi(2));
-        let covariance = cholesky(&covariance).ok_or(MapError::Scale)?;
-        let information = Information::new(&self.point, &covariance);
+        cholesky(&covariance).ok_or(MapError::Scale)
+    }
+
+    fn add(&self, variance: f64, effects: Effects, mixture: &mut Mixture) -> Result<(), MapError> {
+        let information = Information::new(&self.point, &self.covariance(variance)?);
         for step in 0..TAU_STEPS {
-            let choice = Choice::of_scale(step, variance, self.prior);
-            let mut component = information.posterior(&self.prior.precision(tau(step)), choice)?;
+            let choice = Choice::of_scale(step, effects, variance, &self.prior);
+            let precision = self.prior.precision_of_all(choice.tau, effects, ResponseModel::Linear);
+            let mut component = information.posterior(&precision, choice)?;
             if let Some(square) = self.statistic.square {
                 // E sum (x theta)^2 under the posterior, plus the labels' own variance.
                 let weights = &component.mean + &self.prior.centre;
@@ -99,7 +117,7 @@ mod tests {
         let statistic = data.statistic(&released);
         let prior = Prior::new(data.features.as_ref(), ResponseModel::Linear, None);
         let mut mixture = Mixture::default();
-        LinearModel::new(&statistic, &prior).add(0.25, &mut mixture).expect("small");
+        LinearModel::new(&statistic, prior).add(0.25, Effects::OfOneSize, &mut mixture).expect("small");
         let of_scale = mixture.0.iter().find(|component| (component.choice.tau - 0.16).abs() < 1e-12);
         let component = of_scale.expect("0.01 · 2^4 is tried");
         golden::assert_close(component.mean.as_ref(), &golden::LINEAR_MEAN, 1e-9);

@@ -6,6 +6,7 @@ use faer::Mat;
 use faer::linalg::solvers::{Llt, Solve};
 
 use super::algebra::NormalPart;
+use super::effect_sizes::Effects;
 use super::prior::weights_of;
 use super::{Estimate, Prior, ResponseModel};
 use crate::public_design::symmetric;
@@ -15,19 +16,21 @@ use crate::public_design::symmetric;
 pub(super) struct Choice {
     /// Prior's scale.
     pub(super) tau: f64,
+    pub(super) effects: Effects,
     /// Variance of a label around its mean, of a linear model.
     pub(super) variance: f64,
     pub(super) log_prior: f64,
 }
 
 impl Choice {
-    pub(super) fn of_scale(step: u32, variance: f64, prior: &Prior) -> Self {
+    pub(super) fn of_scale(step: u32, effects: Effects, variance: f64, prior: &Prior) -> Self {
         let tau = tau(step);
-        Self { tau, variance, log_prior: -((tau / prior.typical_effect).ln() / TAU_LOG_DEVIATION).powi(2) / 2.0 }
+        let log_prior = -((tau / prior.typical_effect).ln() / TAU_LOG_DEVIATION).powi(2) / 2.0;
+        Self { tau, effects, variance, log_prior }
     }
 
     fn is_smallest(&self) -> bool {
-        self.tau <= tau(0)
+        self.effects == Effects::OfOneSize && self.tau <= tau(0)
     }
 }
 
@@ -69,6 +72,21 @@ impl Mixture {
         self.0.retain(|component| component.log_weight >= best - Self::NEGLIGIBLE);
     }
 
+    /// Both with even shares, whatever their marginal likelihoods: sizes that a release suggests look likelier under it than they are.
+    pub(super) fn evenly_with(mut self, other: Self) -> Self {
+        let log_total = |mixture: &Self| {
+            let best = mixture.best();
+            best + mixture.0.iter().map(|component| (component.log_weight - best).exp()).sum::<f64>().ln()
+        };
+        let shift = log_total(&self) - log_total(&other);
+        for mut component in other.0 {
+            component.log_weight += shift;
+            component.choice.log_prior += shift;
+            self.push(component);
+        }
+        self
+    }
+
     pub(super) fn weighted(&self) -> impl Iterator<Item = (f64, &Component)> {
         let best = self.best();
         let total: f64 = self.0.iter().map(|component| (component.log_weight - best).exp()).sum();
@@ -93,8 +111,12 @@ impl Mixture {
     /// What is believed of effects that are next to nothing, after the release: on a table without signal the prior of scales alone would keep much of
     /// what noise makes of weights, so the smallest scale has a share of the belief of its own.
     pub(super) fn belief_in_nothing(&self) -> f64 {
-        let smallest = self.weighted().find(|(_, component)| component.choice.is_smallest());
-        let odds = smallest.map_or(0.0, |(share, component)| share * NOTHING * (-component.choice.log_prior).exp());
+        // Effects of sizes of their own are not next to nothing under any scale, and have a share whatever the release says.
+        let of_one_size = || self.weighted().filter(|(_, component)| component.choice.effects == Effects::OfOneSize);
+        let total: f64 = of_one_size().map(|(share, _)| share).sum();
+        let smallest = of_one_size().find(|(_, component)| component.choice.is_smallest());
+        let odds =
+            smallest.map_or(0.0, |(share, component)| share / total * NOTHING * (-component.choice.log_prior).exp());
         odds / (1.0 + odds)
     }
 
@@ -152,3 +174,34 @@ pub(super) const TAU_STEPS: u32 = 11;
 const TAU_LOG_DEVIATION: f64 = 1.0;
 /// What is believed of effects that are next to nothing, beside all scales of the prior together, which add up to `sqrt(2 pi)/ln 2 = 3.6`: a tenth.
 const NOTHING: f64 = 0.4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symmetric_factors::cholesky;
+
+    fn component(effects: Effects, tau: f64, log_weight: f64, mean: f64) -> Component {
+        Component {
+            log_weight,
+            choice: Choice { tau, effects, variance: 0.0, log_prior: -1.0 },
+            mean: Mat::from_fn(1, 1, |_, _| mean),
+            precision: cholesky(&Mat::identity(1, 1)).expect("definite"),
+        }
+    }
+
+    /// However much likelier one of the two is; what is next to nothing is that of effects of one size alone.
+    #[test]
+    fn two_mixtures_have_even_shares() {
+        let of_one_size = || {
+            Mixture(vec![component(Effects::OfOneSize, tau(0), 0.0, 0.0), component(Effects::OfOneSize, 1.0, 0.0, 4.0)])
+        };
+        let of_own_sizes = Mixture(vec![component(Effects::OfOwnSizes, tau(0), 50.0, 10.0)]);
+        let alone = of_one_size().belief_in_nothing();
+        let both = of_one_size().evenly_with(of_own_sizes);
+        assert!((both.mean()[(0, 0)] - 6.0).abs() < 1e-12);
+        assert!((both.belief_in_nothing() - alone).abs() < 1e-12);
+        assert!((both.cautious_mean()[(0, 0)] - 6.0 * (1.0 - alone)).abs() < 1e-12);
+        // The odds of nothing are .4 e times half of all.
+        assert!((alone / (1.0 - alone) - 0.2 * 1f64.exp()).abs() < 1e-12);
+    }
+}

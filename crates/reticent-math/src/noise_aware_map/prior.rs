@@ -4,18 +4,22 @@ use faer::{Mat, MatRef};
 
 use super::ResponseModel;
 use super::algebra::repeat;
+use super::effect_sizes::Effects;
 use crate::public_rows::PublicRows;
 use crate::row_blocks::of_row_blocks;
 
 /// What is believed about the weights before the release: public.
 ///
 /// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`, itself log-normal about
-/// the scale at which all effects together make a score of standard deviation 1.5, for numbers 0.3 (a third of it around a start); the
+/// the scale at which all effects together make a score of standard deviation 1.5, for numbers 0.3 (a third of it around a start). That is half of the
+/// belief, and the other that each [column's effects have a size](super::effect_sizes) of their own. The
 /// mean score over the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
 #[derive(Clone, Debug)]
 pub struct Prior {
     /// Variances of the columns, or what they are taken to be where that is more.
     pub(super) spread_square: Vec<f64>,
+    /// Squares of the columns' effects, in units of the prior's scale, as a release suggests them: 1 before. For [`Effects::OfOwnSizes`].
+    pub(super) effect_sizes: Vec<f64>,
     /// Standard deviations of the columns; 0 of one that is the same in every row.
     pub(super) deviations: Vec<f64>,
     pub(super) mean_row: Mat<f64>,
@@ -76,23 +80,38 @@ impl Prior {
         };
         let typical_effect = typical_score / effects.sqrt() * if centre.is_some() { START_FACTOR } else { 1.0 };
         let centre = centre.map_or_else(|| Mat::zeros(columns, model.outputs()), |centre| centre.to_owned());
-        Self { spread_square, deviations, mean_row, mean_score_deviation, typical_effect, centre, constant }
+        let effect_sizes = vec![1.0; columns];
+        Self {
+            spread_square,
+            effect_sizes,
+            deviations,
+            mean_row,
+            mean_score_deviation,
+            typical_effect,
+            centre,
+            constant,
+        }
     }
 
     /// The precision `P` of one output's weights, k × k, positive definite.
     #[must_use]
     pub fn precision(&self, tau: f64) -> Mat<f64> {
+        self.precision_of(tau, Effects::OfOneSize)
+    }
+
+    fn precision_of(&self, tau: f64, effects: Effects) -> Mat<f64> {
         let mut precision =
             &self.mean_row * self.mean_row.transpose() * faer::Scale(self.mean_score_deviation.powi(-2));
-        for (column, spread) in self.spread_square.iter().enumerate() {
-            precision[(column, column)] += spread / (tau * tau);
+        for (column, (spread, size)) in self.spread_square.iter().zip(&self.effect_sizes).enumerate() {
+            let size = if effects == Effects::OfOwnSizes { *size } else { 1.0 };
+            precision[(column, column)] += spread / (size * tau * tau);
         }
         precision
     }
 
     /// The same of all contrasts.
-    pub(super) fn precision_of_all(&self, tau: f64, model: ResponseModel) -> Mat<f64> {
-        repeat(&self.precision(tau), model.contrasts())
+    pub(super) fn precision_of_all(&self, tau: f64, effects: Effects, model: ResponseModel) -> Mat<f64> {
+        repeat(&self.precision_of(tau, effects), model.contrasts())
     }
 
     /// Parameters of all contrasts times the variances of their columns.

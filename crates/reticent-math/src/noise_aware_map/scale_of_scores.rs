@@ -65,7 +65,7 @@ impl Slices {
         if variance.sqrt() <= KNOWN * dot(&functional, &weights) {
             return Ok(None);
         }
-        let under = |choice: Choice| (choice, prior.precision_of_all(choice.tau, model));
+        let under = |choice: Choice| (choice, prior.precision_of_all(choice.tau, choice.effects, model));
         let choices = modes.0.iter().map(|component| under(component.choice)).collect();
         let line = Line { statistic, model, prior, choices, functional };
         let middle = line.slice(&mean)?;
@@ -185,9 +185,11 @@ const NEGLIGIBLE: f64 = 7.0;
 
 #[cfg(test)]
 mod tests {
-    use faer::Mat;
-
-    use super::super::{Prior, ResponseModel, fit, golden};
+    use super::super::descent::Descent;
+    use super::super::effect_sizes::Effects;
+    use super::super::golden;
+    use super::super::predictive::predictive;
+    use super::*;
 
     /// Large effects under noise that leaves their scale open. Around the modes alone deviations are half as large, and the mean of the weights is half
     /// as far out again as those that predict best.
@@ -208,18 +210,24 @@ mod tests {
         let released = Mat::from_fn(3, 1, |row, _| released[row]);
         let statistic = golden::statistic(&features, &rows, &released, golden["noise"].as_f64().expect("a number"));
         let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
-        let fitted = fit(&statistic, ResponseModel::Logistic, &prior).expect("bounded");
+        let model = ResponseModel::Logistic;
+        let mut descent = Descent::start(&statistic, model, &prior, None).expect("finite");
+        let modes = descent.descend(Effects::OfOneSize).expect("bounded");
+        let slices = Slices::of(&statistic, model, &prior, &modes).expect("definite").expect("an open scale");
+        let parts: Vec<NormalPart<'_>> = slices.parts().collect();
+        let weights = predictive(&modes, &parts, &statistic, model, &prior).expect("bounded");
+        let moments = second_moments(&weights, &parts);
         let mean = numbers(&golden["mean"]);
         let covariance = golden["covariance"].as_array().expect("rows");
         for (row, of_row) in covariance.iter().enumerate() {
-            let apart = mean[row] - fitted.weights[(row, 0)];
-            let (found, expected) = (fitted.covariance[(row, row)], numbers(of_row)[row] + apart * apart);
+            let apart = mean[row] - weights[(row, 0)];
+            let (found, expected) = (moments[(row, row)], numbers(of_row)[row] + apart * apart);
             // Slices are normal within.
             assert!((found / expected).sqrt() > 0.9 && (found / expected).sqrt() < 1.1, "{row}: {found} {expected}");
         }
         let nearest = numbers(&golden["nearest"]);
         for (row, expected) in nearest.iter().enumerate() {
-            let found = fitted.weights[(row, 0)];
+            let found = weights[(row, 0)];
             assert!((found - expected).abs() < 0.05 * nearest[1], "{row}: {found} {expected}");
         }
     }

@@ -242,6 +242,51 @@ fn intervals_hold_opposite_effects_of_nearly_equal_columns() {
     }
 }
 
+/// One effect ten times the size of all others, under noise: 40 tables each. With effects of one size alone 23 (numbers: 22) of 40 intervals held the large one,
+/// and the mean square error of the weights was 69.8 (26.5) squares of the small size.
+#[test]
+fn an_effect_far_larger_than_the_others_is_not_drawn_to_them() {
+    const ROWS: usize = 2_000;
+    const TABLES: usize = 40;
+    for model in [ResponseModel::Logistic, ResponseModel::Linear] {
+        let mut coin = FixedSequence::new(41);
+        let mut uniform = FixedSequence::new(42);
+        let mut normal = move || (0..12).map(|_| uniform.next_uniform()).sum::<f64>() / 2.0;
+        let unit = if model == ResponseModel::Linear { 0.03 } else { 0.2 };
+        let truth = |column: usize| if column == 1 { 10.0 * unit } else { unit * (column % 3) as f64 - unit };
+        let (mut held, mut others, mut square) = (0, 0, 0.0);
+        for _ in 0..TABLES {
+            let features = Mat::from_fn(ROWS, 21, |_, column| if column == 0 { 1.0 } else { normal() });
+            let labels = Mat::from_fn(ROWS, 1, |row, _| {
+                let score: f64 = (1..21).map(|column| truth(column) * features[(row, column)]).sum();
+                let place = f64::midpoint(1.0, coin.next_uniform());
+                if model == ResponseModel::Linear {
+                    (score + 0.5 * (2.0 * place - 1.0)).clamp(-1.0, 1.0)
+                } else {
+                    f64::from(u8::from(place < 1.0 / (1.0 + (-score).exp())))
+                }
+            });
+            let rows = &features * faer::Scale(1.0 / 7.0);
+            let noise = if model == ResponseModel::Linear { 10.0 } else { 20.0 };
+            let released = rows.transpose() * &labels + Mat::from_fn(21, 1, |_, _| noise * normal());
+            let square_sum = labels.col(0).iter().map(|label| label * label).sum::<f64>() + 10.0 * normal();
+            let square_sum = (model == ResponseModel::Linear).then_some(Noisy { value: square_sum, noise: 10.0 });
+            let statistic = Statistic { square: square_sum, ..golden::statistic(&features, &rows, &released, noise) };
+            let prior = Prior::new(features.as_ref(), model, None);
+            let fitted = fit(&statistic, model, &prior).expect("bounded");
+            let error = |column: usize| fitted.weights[(column, 0)] - truth(column);
+            let is_held =
+                |column: usize| usize::from(error(column).abs() < 1.96 * fitted.covariance[(column, column)].sqrt());
+            held += is_held(1);
+            others += (2..21).map(is_held).sum::<usize>();
+            square += (1..21).map(|column| error(column).powi(2)).sum::<f64>() / (unit * unit * TABLES as f64);
+        }
+        let most = if model == ResponseModel::Linear { 23.0 } else { 60.0 };
+        assert!(square < most, "{model:?}: {square}");
+        assert!(held >= 28 && others >= 715, "{model:?}: {held} of 40, {others} of 760");
+    }
+}
+
 /// A start that is sure of the opposite is overruled by a release that knows better, however steep it is.
 #[test]
 fn a_wrong_start_does_not_lead_astray() {

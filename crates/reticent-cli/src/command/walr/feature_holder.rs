@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use reticent_core::coding::Coding;
-use reticent_core::label_query::{EventIds, LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
+use reticent_core::label_query::{
+    EventIds, LabelRelease, LabelReleaseError, NOT_PROTECTED, WeightList, WeightListError,
+};
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::record::Cell;
@@ -12,7 +14,7 @@ use reticent_curator::identified_rows::{IdentifiedRows, IdentifiedRowsError, fin
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::weights_file;
 use reticent_fit::evaluate::labels::LabelQuestions;
-use reticent_fit::labels_elsewhere;
+use reticent_fit::labels_elsewhere::{self, ElsewhereError};
 use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
 use reticent_fit::raw_columns::RawColumns;
@@ -64,7 +66,15 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
         Answered::read(&arguments.answered, |id| read_features(&arguments.data, &schema, id))?;
     let features = PublicFeatures::of_expanded(&Coding::of(&schema), numbers);
     check_origin(&arguments.answered.weights, &fingerprint(&schema, &features))?;
-    let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &arguments.solver.0)?;
+    let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &arguments.solver.0).map_err(
+        |error| {
+            if let ElsewhereError::Release(error) = &error {
+                unfit_release(&arguments.answered, error)
+            } else {
+                error.into()
+            }
+        },
+    )?;
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
     if arguments.json {
@@ -90,7 +100,7 @@ pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure>
         )));
     }
     labels_elsewhere::check_target(&model.schema, &release)?;
-    let released = release.values_for(&list).map_err(|error| Failure::Data(error.to_string()))?;
+    let released = release.values_for(&list).map_err(|error| unfit_release(&arguments.answered, &error))?;
     let evaluation = questions.evaluate(&released, release.noise_standard_deviation());
     if arguments.json {
         let mut document = report::evaluation_json(&evaluation);
@@ -120,7 +130,8 @@ impl<N: Copy + Default + Send + 'static> Answered<N> {
     ) -> Result<Self, Failure> {
         let release = read_release(&files.release)?;
         let list = read_weights(&files.weights)?;
-        let numbers = read_rows(&files.id)?.in_order_of(&list).map_err(|error| Failure::Data(error.to_string()))?;
+        let unknown = |error| Failure::Data(format!("{}: {error}", files.weights.display()));
+        let numbers = read_rows(&files.id)?.in_order_of(&list).map_err(unknown)?;
         Ok(Self { release, list, numbers })
     }
 }
@@ -166,6 +177,10 @@ fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
     })
 }
 
+fn unfit_release(files: &AnsweredArguments, error: &LabelReleaseError) -> Failure {
+    Failure::Data(format!("{}: {error}", files.release.display()))
+}
+
 /// Refuses features that the weights were not made of: labels would be taken for those of other rows. Weights whose comment is gone are taken
 /// as they are.
 fn check_origin(weights: &Path, found: &str) -> Result<(), Failure> {
@@ -186,7 +201,7 @@ fn list_of(ids: Vec<Box<[u8]>>, matrix: PublicMatrix, data: &Path, id: &str) -> 
     EventIds::of(ids).and_then(|ids| WeightList::new(ids, matrix)).map_err(|error| {
         let finding = match error {
             WeightListError::Repeated { row } => format!("row {row} has the id of an earlier row"),
-            WeightListError::NoId { row } => format!("row {row} has no id"),
+            WeightListError::NoId { row } => format!("row {row} has no id, or what the schema reads as a missing value"),
             WeightListError::Empty | WeightListError::Length { .. } | WeightListError::OutOfMemory => {
                 return Failure::Data(format!("{}: {error}", data.display()));
             }
