@@ -114,9 +114,9 @@ impl Mixture {
         // Effects of sizes of their own are not next to nothing under any scale, and have a share whatever the release says.
         let of_one_size = || self.weighted().filter(|(_, component)| component.choice.effects == Effects::OfOneSize);
         let total: f64 = of_one_size().map(|(share, _)| share).sum();
-        let smallest = of_one_size().find(|(_, component)| component.choice.is_smallest());
-        let odds =
-            smallest.map_or(0.0, |(share, component)| share / total * NOTHING * (-component.choice.log_prior).exp());
+        let smallest = of_one_size().filter(|(_, component)| component.choice.is_smallest());
+        let odds: f64 =
+            smallest.map(|(share, component)| share / total * NOTHING * (-component.choice.log_prior).exp()).sum();
         odds / (1.0 + odds)
     }
 
