@@ -64,7 +64,9 @@ pub enum ElsewhereError {
     #[error(transparent)]
     Features(#[from] walr::UnfitFeatures),
     /// The computation failed.
-    #[error("no model could be computed of the release, which the label holder's ledger was charged for: {0}")]
+    #[error(
+        "no model could be computed of the release: {0}. It stays good, and nothing more is charged for another try"
+    )]
     Estimate(#[from] walr::NoEstimate),
 }
 

@@ -58,7 +58,7 @@ pub struct Estimate {
     ///
     /// Sampling error and noise are both in it. `weights ± 1.96 sqrt(diagonal)` covers 95 % on average over coefficients.
     pub covariance: Mat<f64>,
-    /// Prior standard deviation of a standardised effect, as the release suggests it (geometric posterior mean).
+    /// Scale of the prior, as the release suggests it (geometric posterior mean): the standard deviation of a standardised effect, where its size is 1.
     pub tau: f64,
     /// Linear model: variance of a label around its mean.
     pub variance: Option<f64>,

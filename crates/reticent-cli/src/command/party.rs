@@ -44,30 +44,29 @@ struct Question {
 impl Question {
     fn read(request: &BallotRequest) -> Result<Self, Failure> {
         let schema = read_schema(&request.schema)?;
+        let refused = |problem: String| Failure::Usage(format!("{}: {problem}", request.schema.display()));
         let classes = match &schema.target().kind {
             TargetKind::Classes(classes) => classes,
             TargetKind::Bounds { .. } => {
-                let message =
+                let problem =
                     "parties vote on classes, and the schema's target has bounds; change [target] in the schema";
-                return Err(Failure::Usage(message.to_owned()));
+                return Err(refused(problem.to_owned()));
             }
         };
         if let Some(class) = classes.iter().find(|class| class.name.contains(['\n', '\r'])) {
-            return Err(Failure::Usage(format!(
-                "{}: the class {:?} has a line break, and votes are lines; name it without one",
-                request.schema.display(),
+            return Err(refused(format!(
+                "the class {:?} has a line break, and votes are lines; name it without one",
                 class.name
             )));
         }
         let adjacency = schema.privacy().adjacency;
         if adjacency != Adjacency::Party {
-            return Err(Failure::Usage(format!(
-                "{}: the schema says {adjacency}, and votes protect all that a party holds; write adjacency = \"party\" under [privacy]",
-                request.schema.display()
+            return Err(refused(format!(
+                "the schema says {adjacency}, and votes protect all that a party holds; write adjacency = \"party\" under [privacy]"
             )));
         }
         if let PrivacyUnit::Column { column, .. } = &schema.privacy().unit {
-            return Err(Failure::Usage(format!(
+            return Err(refused(format!(
                 "votes protect all that a party holds, and the schema's privacy unit is the column {column:?}; write unit = \"row\" under \
                  [privacy]"
             )));

@@ -1,11 +1,14 @@
 //! `reticent walr`: two organisations, each with its own files, from features and labels to a model and its figures.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, StringArray};
 use insta::assert_snapshot;
 use reticent_core::label_query::NOT_PROTECTED;
 use reticent_math::fixed_sequence::FixedSequence;
 use serde_json::json;
 
-use crate::support::{CANARY, Folder, is_close, number};
+use crate::support::{CANARY, Folder, is_close, number, parquet_of};
 
 const FEATURES_SCHEMA: &str = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"clicked\"\n\
     classes = [\"no\", \"yes\"]\n[features]\nage = { bounds = [0, 100] }\nward = { categories = [\"north\", \"south\"] }\n";
@@ -348,9 +351,21 @@ fn what_is_refused_is_refused_by_name_and_costs_nothing() {
         assert!(refused.contains(message), "{line}: {refused}");
     }
     let features = folder.text("features.csv");
-    folder.write("features.csv", features.replacen("e1,", ",", 1));
+    for missing in [",", "NA,"] {
+        folder.write("features.csv", features.replacen("e1,", missing, 1));
+        let refused = folder.refuse(3, PREPARE);
+        let expected = "row 2 has no id, or what the schema reads as a missing value";
+        assert!(refused.contains("features.csv") && refused.contains(expected), "{refused}");
+    }
+    folder.write("features.csv", "event,age,ward,note\n");
     let refused = folder.refuse(3, PREPARE);
-    assert!(refused.contains("features.csv") && refused.contains("row 2 has no id"), "{refused}");
+    assert!(refused.contains("the public features have no row"), "{refused}");
+    let age = || -> ArrayRef { Arc::new(Float64Array::from(vec![20.0, 30.0])) };
+    let ward: ArrayRef = Arc::new(StringArray::from(vec!["north", "south"]));
+    folder.write("features.csv", parquet_of([("event", age()), ("age", age()), ("ward", ward)]));
+    let refused = folder.refuse(3, PREPARE);
+    assert!(refused.contains("\"event\" of features.csv has the Parquet type Float64"), "{refused}");
+    assert!(refused.contains("name another column after --id or convert the column"), "{refused}");
     folder.write("features.csv", features);
     folder.write("weights.csv", format!("{weights}{row}\n"));
     let refused = folder.refuse(3, MEASURE);

@@ -51,7 +51,7 @@ const DESIGN_SCORE: f64 = 1.0;
 const DESIGN_EFFECT_NUMBER: f64 = 0.15;
 const DESIGN_VARIANCE_NUMBER: f64 = 0.05;
 /// Coefficients up to which the estimate is made: it solves systems of as many equations over and over.
-pub(crate) const COEFFICIENTS_MAX: usize = 4096;
+const COEFFICIENTS_MAX: usize = 4096;
 /// Coefficients up to which that takes seconds.
 pub(super) const COEFFICIENTS_QUICK: usize = 500;
 /// Default number of steps of the published solvers.
@@ -401,13 +401,9 @@ pub(super) fn coefficients(schema: &Schema) -> usize {
 /// # Errors
 /// [`PlanError::Parameter`].
 pub fn check_estimate(schema: &Schema, settings: &Settings) -> Result<(), PlanError> {
-    let found = coefficients(schema);
-    if *settings == Settings::NoiseAware && found > COEFFICIENTS_MAX {
-        return Err(PlanError::Parameter(format!(
-            "walr estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list \
-             fewer features, categories or hash buckets, or take a published solver, --solver full-batch; in `fit`, --method noisy-gd takes \
-             more"
-        )));
+    if *settings == Settings::NoiseAware {
+        let instead = "take a published solver, --solver full-batch; in `fit`, --method noisy-gd takes more";
+        check_coefficients(NAME, coefficients(schema), instead)?;
     }
     if let Settings::Descent(Descent { learning_rate: Some(rate), .. }) = settings
         && response_model(schema) == ResponseModel::Linear
@@ -419,6 +415,17 @@ pub fn check_estimate(schema: &Schema, settings: &Settings) -> Result<(), PlanEr
         )));
     }
     Ok(())
+}
+
+/// Refuses more coefficients than the noise-aware estimate takes; `instead` is what does.
+pub(crate) fn check_coefficients(method: &str, found: usize, instead: &str) -> Result<(), PlanError> {
+    if found <= COEFFICIENTS_MAX {
+        return Ok(());
+    }
+    Err(PlanError::Parameter(format!(
+        "{method} estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {found}; list fewer features, \
+         categories or hash buckets, or {instead}"
+    )))
 }
 
 impl Checked {

@@ -24,7 +24,7 @@ use reticent_math::{Mat, MatRef, whitening};
 use super::auxiliary::integer_rows;
 use super::{Auxiliary, Combiner, PartyRequest, plan};
 use crate::method::outputs;
-use crate::method::walr::COEFFICIENTS_MAX;
+use crate::method::walr::check_coefficients;
 use crate::plan::{Expectation, PlanError, plan_release};
 use crate::prepared_fit::{Covariance, FitError, Fitted, PreparedFit, Releases};
 
@@ -44,13 +44,7 @@ struct Fit {
 pub(super) fn prepare(request: &PartyRequest<'_>) -> Result<PreparedFit, PlanError> {
     let (schema, claim, auxiliary) = (request.fit.schema, request.fit.claim, request.auxiliary);
     let outputs = outputs(schema);
-    let coefficients = outputs * auxiliary.columns();
-    if coefficients > COEFFICIENTS_MAX {
-        return Err(PlanError::Parameter(format!(
-            "{NAME} estimates at most {COEFFICIENTS_MAX} coefficients, columns times classes, and this schema has {coefficients}; list fewer \
-             features, categories or hash buckets, or take --combiner party-soft-labels"
-        )));
-    }
+    check_coefficients(NAME, outputs * auxiliary.columns(), "take --combiner party-soft-labels")?;
     let matrix = Arc::new(whitened_rows(auxiliary)?);
     let eigenvalue = matrix.eigenvalue_bound().map_err(|error| PlanError::Parameter(error.to_string()))?;
     let map = Map::MatrixProduct {

@@ -9,7 +9,7 @@
 //!   D   = G^(1/2) V (1 - o) V^T G^(1/2),  G the columns' variances of the prior:   P_o = P - D/tau²
 //!   H_o = H - D/tau²,  a = H_o^-1 D m/tau²:   added to the covariance   H_o^-1 - H^-1 + a a^T = H_o^-1 (D/tau²) H^-1 + a a^T
 //! ```
-//! with the posterior `m`, `H` under each scale of the prior, on average over them. `m + a` is the mean under the wider prior.
+//! with the posterior `m`, `H` under each scale of the prior, on average over them, of effects of one size. `m + a` is the mean under the wider prior.
 //!
 //! Where columns do not differ at all no table could tell how an effect is shared among them: that the prior shares it out is a convention, and has no error.
 

@@ -16,15 +16,16 @@ use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 use crate::symmetric_factors::cholesky;
 
 /// The mode under each scale of the prior, with the posterior and the marginal likelihood of the release that is treated as linear around it
-/// (Laplace's approximation). Around one point for all scales, large effects would be judged where slopes are still steep, and small scales
+/// (Laplace's approximation): with effects of one size, then with the sizes that these suggest. Around one point for all scales, large effects would be judged where slopes are still steep, and small scales
 /// would get too much of a say.
 ///
-/// The estimate is that of the weights that predict best, with the second moments of the posterior about them.
+/// The estimate is that of the weights that predict best, with a start of the mean of both, and has the second moments of the posterior about it.
 pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
     let sample = RowSample::of_long_table(statistic);
     let modes = modes_of_one_size(statistic, model, prior, sample.as_ref())?;
     let features = statistic.features;
     let gram = features.transpose_times(features);
+    // Under sizes of their own the prior of a column may be too wide to be made wider by what one size leaves.
     let added = Collinearity::of(&gram, features.nrows(), model, prior)?.added(&modes)?;
 
     let near = modes.mean();
@@ -107,13 +108,15 @@ impl<'a> Descent<'a> {
         let (smaller, larger) = (choices[..middle].iter().rev().copied(), choices[middle + 1..].iter().copied());
         for way in [smaller.collect::<Vec<_>>(), larger.collect()] {
             self.parameters.clone_from(&start);
+            let mut is_past = false;
             for choice in way {
-                let posterior = self.mode(choice, CLOSE)?;
-                let is_unlikely = posterior.log_weight < posteriors.best() - Mixture::NEGLIGIBLE;
-                posteriors.push(posterior);
-                if is_unlikely {
-                    break;
+                // Beside the prior of scales there is a belief in the smallest.
+                if is_past && !choice.is_smallest() {
+                    continue;
                 }
+                let posterior = self.mode(choice, CLOSE)?;
+                is_past = posterior.log_weight < posteriors.best() - Mixture::NEGLIGIBLE;
+                posteriors.push(posterior);
             }
         }
         Ok(posteriors)

@@ -13,11 +13,12 @@ use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 use crate::public_design::symmetric;
 use crate::symmetric_factors::cholesky;
 
-/// One linear fit per prior scale and label variance: each is exact.
+/// One linear fit per prior scale and label variance, with effects of one size, then with the sizes that these suggest: each is exact.
 pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Estimate, MapError> {
     let mut linear = LinearModel::new(statistic, prior.clone());
     let mixture = linear.mixture(Effects::OfOneSize)?;
     let rows = statistic.features.nrows();
+    // As of classes: see `fit_curved`.
     let added = Collinearity::of(&linear.gram, rows, ResponseModel::Linear, prior)?.added(&mixture)?;
 
     let variance = mixture.log_variance().0.exp();

@@ -29,7 +29,7 @@ impl Choice {
         Self { tau, effects, variance, log_prior }
     }
 
-    fn is_smallest(&self) -> bool {
+    pub(super) fn is_smallest(&self) -> bool {
         self.effects == Effects::OfOneSize && self.tau <= tau(0)
     }
 }
@@ -43,6 +43,15 @@ pub(super) struct Component {
 }
 
 impl Component {
+    /// With the belief that effects are next to nothing, which the prior of scales alone may be far from.
+    fn log_weight_at_most(&self) -> f64 {
+        if self.choice.is_smallest() {
+            self.log_weight.max(self.log_weight - self.choice.log_prior + NOTHING.ln())
+        } else {
+            self.log_weight
+        }
+    }
+
     pub(super) fn covariance(&self) -> Mat<f64> {
         let size = self.mean.nrows();
         self.precision.solve(Mat::<f64>::identity(size, size))
@@ -69,28 +78,29 @@ impl Mixture {
     pub(super) fn push(&mut self, component: Component) {
         let best = self.best().max(component.log_weight);
         self.0.push(component);
-        self.0.retain(|component| component.log_weight >= best - Self::NEGLIGIBLE);
+        self.0.retain(|component| component.log_weight_at_most() >= best - Self::NEGLIGIBLE);
     }
 
     /// Both with even shares, whatever their marginal likelihoods: sizes that a release suggests look likelier under it than they are.
     pub(super) fn evenly_with(mut self, other: Self) -> Self {
-        let log_total = |mixture: &Self| {
-            let best = mixture.best();
-            best + mixture.0.iter().map(|component| (component.log_weight - best).exp()).sum::<f64>().ln()
-        };
-        let shift = log_total(&self) - log_total(&other);
-        for mut component in other.0 {
+        let shift = self.log_total() - other.log_total();
+        self.0.extend(other.0.into_iter().map(|mut component| {
             component.log_weight += shift;
+            // Where the release is linearised anew the shares are those of this prior.
             component.choice.log_prior += shift;
-            self.push(component);
-        }
+            component
+        }));
         self
     }
 
-    pub(super) fn weighted(&self) -> impl Iterator<Item = (f64, &Component)> {
+    fn log_total(&self) -> f64 {
         let best = self.best();
-        let total: f64 = self.0.iter().map(|component| (component.log_weight - best).exp()).sum();
-        self.0.iter().map(move |component| ((component.log_weight - best).exp() / total, component))
+        best + self.0.iter().map(|component| (component.log_weight - best).exp()).sum::<f64>().ln()
+    }
+
+    pub(super) fn weighted(&self) -> impl Iterator<Item = (f64, &Component)> {
+        let total = self.log_total();
+        self.0.iter().map(move |component| ((component.log_weight - total).exp(), component))
     }
 
     pub(super) fn mean(&self) -> Mat<f64> {
@@ -102,22 +112,32 @@ impl Mixture {
     /// The mean where effects may be next to nothing. Errors are second moments about this mean, without that belief: effects may be small and no less.
     pub(super) fn cautious_mean(&self) -> Mat<f64> {
         let mean = self.mean();
-        match self.0.iter().find(|component| component.choice.is_smallest()) {
-            Some(smallest) => &mean + (&smallest.mean - &mean) * faer::Scale(self.belief_in_nothing()),
-            None => mean,
+        let (share, nothing) =
+            self.smallest().fold((0.0, mean.clone() * faer::Scale(0.0)), |(sum, nothing), (share, component)| {
+                (sum + share, nothing + &component.mean * faer::Scale(share))
+            });
+        if share == 0.0 {
+            return mean;
         }
+        &mean + (nothing * faer::Scale(1.0 / share) - &mean) * faer::Scale(self.belief_in_nothing())
     }
 
     /// What is believed of effects that are next to nothing, after the release: on a table without signal the prior of scales alone would keep much of
     /// what noise makes of weights, so the smallest scale has a share of the belief of its own.
     pub(super) fn belief_in_nothing(&self) -> f64 {
-        // Effects of sizes of their own are not next to nothing under any scale, and have a share whatever the release says.
-        let of_one_size = || self.weighted().filter(|(_, component)| component.choice.effects == Effects::OfOneSize);
-        let total: f64 = of_one_size().map(|(share, _)| share).sum();
-        let smallest = of_one_size().filter(|(_, component)| component.choice.is_smallest());
-        let odds: f64 =
-            smallest.map(|(share, component)| share / total * NOTHING * (-component.choice.log_prior).exp()).sum();
+        // Effects of sizes of their own count as likely as those of one size, and by these the odds are.
+        let of_one_size = self.weighted().filter(|(_, component)| component.choice.effects == Effects::OfOneSize);
+        let total: f64 = of_one_size.map(|(share, _)| share).sum();
+        let odds: f64 = self
+            .smallest()
+            .map(|(share, component)| share / total * NOTHING * (-component.choice.log_prior).exp())
+            .sum();
         odds / (1.0 + odds)
+    }
+
+    /// Effects of the smallest scale, under every variance of a label.
+    fn smallest(&self) -> impl Iterator<Item = (f64, &Component)> {
+        self.weighted().filter(|(_, component)| component.choice.is_smallest())
     }
 
     /// Geometric mean of the prior's scale.
@@ -189,12 +209,13 @@ mod tests {
         }
     }
 
+    fn of_one_size() -> Mixture {
+        Mixture(vec![component(Effects::OfOneSize, tau(0), 0.0, 0.0), component(Effects::OfOneSize, 1.0, 0.0, 4.0)])
+    }
+
     /// However much likelier one of the two is; what is next to nothing is that of effects of one size alone.
     #[test]
     fn two_mixtures_have_even_shares() {
-        let of_one_size = || {
-            Mixture(vec![component(Effects::OfOneSize, tau(0), 0.0, 0.0), component(Effects::OfOneSize, 1.0, 0.0, 4.0)])
-        };
         let of_own_sizes = Mixture(vec![component(Effects::OfOwnSizes, tau(0), 50.0, 10.0)]);
         let alone = of_one_size().belief_in_nothing();
         let both = of_one_size().evenly_with(of_own_sizes);
@@ -203,5 +224,29 @@ mod tests {
         assert!((both.cautious_mean()[(0, 0)] - 6.0 * (1.0 - alone)).abs() < 1e-12);
         // The odds of nothing are .4 e times half of all.
         assert!((alone / (1.0 - alone) - 0.2 * 1f64.exp()).abs() < 1e-12);
+        // What is likely of the release stays, and the prior has changed.
+        let own = &both.0[2];
+        assert!((own.log_weight - own.choice.log_prior - 51.0).abs() < 1e-12);
+    }
+
+    /// Of numbers there is one component of the smallest scale for each variance.
+    #[test]
+    fn next_to_nothing_is_believed_under_every_variance() {
+        let mut two = of_one_size();
+        two.0.extend(of_one_size().0);
+        assert!((two.belief_in_nothing() - of_one_size().belief_in_nothing()).abs() < 1e-12);
+    }
+
+    /// Of few columns the scale that is believed in is far above the smallest.
+    #[test]
+    fn next_to_nothing_is_kept_however_far_the_prior_of_scales_is_from_it() {
+        let mut mixture = Mixture::default();
+        for (tau, log_prior) in [(tau(0), -13.0), (tau(1), -13.0), (1.0, 0.0)] {
+            let mut component = component(Effects::OfOneSize, tau, log_prior, 1.0);
+            component.choice.log_prior = log_prior;
+            mixture.push(component);
+        }
+        assert_eq!(mixture.0.len(), 2);
+        assert!((mixture.belief_in_nothing() - 0.4 / 1.4).abs() < 1e-5);
     }
 }

@@ -8,7 +8,7 @@ use super::effect_sizes::Effects;
 use crate::public_rows::PublicRows;
 use crate::row_blocks::of_row_blocks;
 
-/// What is believed about the weights before the release: public.
+/// What is believed about the weights before the release, and the sizes of effects that a release suggests: public.
 ///
 /// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`, itself log-normal about
 /// the scale at which all effects together make a score of standard deviation 1.5, for numbers 0.3 (a third of it around a start). That is half of the
@@ -18,7 +18,7 @@ use crate::row_blocks::of_row_blocks;
 pub struct Prior {
     /// Variances of the columns, or what they are taken to be where that is more.
     pub(super) spread_square: Vec<f64>,
-    /// Squares of the columns' effects, in units of the prior's scale, as a release suggests them: 1 before. For [`Effects::OfOwnSizes`].
+    /// Squares of the sizes of the columns' effects, in units of the prior's scale: 1 before a release suggests others. For [`Effects::OfOwnSizes`].
     pub(super) effect_sizes: Vec<f64>,
     /// Standard deviations of the columns; 0 of one that is the same in every row.
     pub(super) deviations: Vec<f64>,

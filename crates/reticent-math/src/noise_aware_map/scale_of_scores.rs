@@ -9,7 +9,7 @@
 //!   slice at s:  density  p(t) N(s; u^T m, u^T S u),  mean  m + S u (s - u^T m)/(u^T S u),  covariance  S - S u u^T S/(u^T S u)
 //! ```
 //! with `m`, `S` and `p(t)` the normal posterior and the likelihood of the release linearised at the slice, added up over scales of the
-//! prior. A release that is linear has the same of all three everywhere, and the slices add up to its posterior.
+//! prior and both beliefs about effects. A release that is linear has the same of all three everywhere, and the slices add up to its posterior.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ struct Line<'a> {
     statistic: &'a Statistic<'a>,
     model: ResponseModel,
     prior: &'a Prior,
-    /// Scales of the prior, and its precision under each.
+    /// Scales of the prior and kinds of effects, and its precision under each.
     choices: Vec<(Choice, Mat<f64>)>,
     /// `u`.
     functional: Mat<f64>,
