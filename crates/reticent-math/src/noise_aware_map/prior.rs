@@ -12,7 +12,7 @@ use crate::row_blocks::of_row_blocks;
 ///
 /// Effects of standardised columns are independent with mean `centre` and standard deviation `tau`, itself log-normal about
 /// the scale at which all effects together make a score of standard deviation 1.5, for numbers 0.3 (a third of it around a start). That is half of the
-/// belief, and the other that each [column's effects have a size](super::effect_sizes) of their own. The
+/// belief, and the other that each column's effects have a size of their own. The
 /// mean score over the rows has a wide prior of its own, so that the intercept is hardly drawn to zero.
 #[derive(Clone, Debug)]
 pub struct Prior {
