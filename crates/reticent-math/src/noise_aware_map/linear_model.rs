@@ -21,10 +21,12 @@ pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Est
     // As of classes: see `fit_curved`.
     let added = Collinearity::of(&linear.gram, rows, ResponseModel::Linear, prior)?.added(&mixture)?;
 
-    let variance = mixture.log_variance().0.exp();
-    let information = Information::new(&linear.point, &linear.covariance(variance)?);
+    let (log_variance, log_spread) = mixture.log_variance();
+    let information = Information::new(&linear.point, &linear.covariance(log_variance.exp())?);
     linear.prior = with_effect_sizes(prior, &information, ResponseModel::Linear, mixture.tau())?;
-    let mixture = mixture.evenly_with(linear.mixture(Effects::OfOwnSizes)?);
+    // Effects of other sizes leave about the same variance.
+    let of_own_sizes = linear.grid(log_variance, (4.0 * log_spread).max(0.04), Effects::OfOwnSizes)?;
+    let mixture = mixture.evenly_with(of_own_sizes);
 
     let mean = mixture.cautious_mean();
     let covariance = second_moments(&mean, mixture.parts()) + added;
@@ -57,7 +59,6 @@ impl<'a> LinearModel<'a> {
     fn mixture(&self, effects: Effects) -> Result<Mixture, MapError> {
         const COARSE: f64 = 0.94;
         const COARSE_STEPS: i32 = 12;
-        const FINE_STEPS: i32 = 8;
         let mut mixture = Mixture::default();
         for step in 0..COARSE_STEPS {
             self.add((-f64::from(step) * COARSE).exp(), effects, &mut mixture)?;
@@ -67,11 +68,18 @@ impl<'a> LinearModel<'a> {
         for level in 0..2 {
             let (log_middle, log_spread) = mixture.log_variance();
             let width = if level == 0 { log_spread.max(COARSE) } else { (2.0 * log_spread).max(0.02) };
-            mixture = Mixture::default();
-            for step in -FINE_STEPS..=FINE_STEPS {
-                let log_variance = log_middle + width * f64::from(step) / f64::from(FINE_STEPS);
-                self.add(log_variance.exp().min(1.0), effects, &mut mixture)?;
-            }
+            mixture = self.grid(log_middle, width, effects)?;
+        }
+        Ok(mixture)
+    }
+
+    /// The same of variances that are so far apart at most from one in the middle, in logarithms.
+    fn grid(&self, log_middle: f64, width: f64, effects: Effects) -> Result<Mixture, MapError> {
+        const STEPS: i32 = 8;
+        let mut mixture = Mixture::default();
+        for step in -STEPS..=STEPS {
+            let log_variance = log_middle + width * f64::from(step) / f64::from(STEPS);
+            self.add(log_variance.exp().min(1.0), effects, &mut mixture)?;
         }
         Ok(mixture)
     }
