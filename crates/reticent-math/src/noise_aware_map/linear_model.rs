@@ -16,7 +16,7 @@ use crate::symmetric_factors::cholesky;
 /// One linear fit per prior scale and label variance, with effects of one size, then with the sizes that these suggest: each is exact.
 pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Estimate, MapError> {
     let mut linear = LinearModel::new(statistic, prior.clone());
-    let mixture = linear.mixture(Effects::OfOneSize)?;
+    let mixture = linear.of_one_size()?;
     let rows = statistic.features.nrows();
     // As of classes: see `fit_curved`.
     let added = Collinearity::of(&linear.gram, rows, ResponseModel::Linear, prior)?.added(&mixture)?;
@@ -55,25 +55,25 @@ impl<'a> LinearModel<'a> {
         Self { statistic, prior, square, gram, point }
     }
 
-    /// One posterior for each scale of the prior and each variance that is likely.
-    fn mixture(&self, effects: Effects) -> Result<Mixture, MapError> {
+    /// One posterior for each scale of the prior and each variance that is likely, with effects of one size.
+    fn of_one_size(&self) -> Result<Mixture, MapError> {
         const COARSE: f64 = 0.94;
         const COARSE_STEPS: i32 = 12;
         let mut mixture = Mixture::default();
         for step in 0..COARSE_STEPS {
-            self.add((-f64::from(step) * COARSE).exp(), effects, &mut mixture)?;
+            self.add((-f64::from(step) * COARSE).exp(), Effects::OfOneSize, &mut mixture)?;
         }
         // With the sum of squares the variance is known to much better than a step of the grid: a second grid finds its place
         // between two steps, and a third one is as wide as its posterior, two standard deviations to either side.
         for level in 0..2 {
             let (log_middle, log_spread) = mixture.log_variance();
             let width = if level == 0 { log_spread.max(COARSE) } else { (2.0 * log_spread).max(0.02) };
-            mixture = self.grid(log_middle, width, effects)?;
+            mixture = self.grid(log_middle, width, Effects::OfOneSize)?;
         }
         Ok(mixture)
     }
 
-    /// The same of variances that are so far apart at most from one in the middle, in logarithms.
+    /// One for each scale of the prior and each of some variances around one, at most so far from it in logarithms.
     fn grid(&self, log_middle: f64, width: f64, effects: Effects) -> Result<Mixture, MapError> {
         const STEPS: i32 = 8;
         let mut mixture = Mixture::default();
