@@ -16,8 +16,8 @@ use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 use crate::symmetric_factors::cholesky;
 
 /// The mode under each scale of the prior, with the posterior and the marginal likelihood of the release that is treated as linear around it
-/// (Laplace's approximation): with effects of one size, then with the sizes that these suggest. Around one point for all scales, large effects would be judged where slopes are still steep, and small scales
-/// would get too much of a say.
+/// (Laplace's approximation): with effects of one size, then with the sizes that these suggest. Around one point for all scales, large effects would
+/// be judged where slopes are still steep, and small scales would get too much of a say.
 ///
 /// The estimate is that of the weights that predict best, with a start of the mean of both, and has the second moments of the posterior about it.
 pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> Result<Estimate, MapError> {
@@ -43,7 +43,7 @@ pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior:
     let weights = if prior.centre.norm_max() > 0.0 {
         modes.cautious_mean()
     } else {
-        predictive(&modes, &parts, statistic, model, prior)?
+        predictive(&modes, &parts, &gram, statistic, model, prior)?
     };
     Ok(modes.estimate(&weights, &(second_moments(&weights, &parts) + added), model, prior))
 }

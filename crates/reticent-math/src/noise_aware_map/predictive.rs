@@ -37,10 +37,11 @@ const STEP: f64 = 0.25;
 const STEPS: usize = 100;
 const NEAR: f64 = 1e-9;
 
-/// The parameters that predict as a posterior of these parts does. Where it is narrow, the mean of the modes.
+/// The parameters that predict as a posterior of these parts does; `gram` is `X^T X`. Where it is narrow, the mean of the modes.
 pub(super) fn predictive(
     modes: &Mixture,
     parts: &[NormalPart<'_>],
+    gram: &Mat<f64>,
     statistic: &Statistic<'_>,
     model: ResponseModel,
     prior: &Prior,
@@ -48,7 +49,7 @@ pub(super) fn predictive(
     let likeliest = modes.cautious_mean();
     let Some((constant, value)) = prior.constant else { return Ok(likeliest) };
     let around = second_moments(&likeliest, parts);
-    let [of_mean_row, of_rows] = score_variances(&around, statistic, model, prior);
+    let [of_mean_row, of_rows] = score_variances(&around, gram, statistic.features.nrows(), model, prior);
     let mut parameters = if of_rows - of_mean_row > EFFECTS_KNOWN {
         nearest_weights(&modes.mean(), parts, modes.belief_in_nothing(), statistic, model, prior)?
     } else {
@@ -74,9 +75,15 @@ pub(super) fn predictive(
 }
 
 /// Variance of a score of the mean row, and its mean over all rows: of the one score, or of the contrasts on average.
-fn score_variances(covariance: &Mat<f64>, statistic: &Statistic<'_>, model: ResponseModel, prior: &Prior) -> [f64; 2] {
-    let (rows, columns) = (statistic.features.nrows(), statistic.features.ncols());
-    let squares = statistic.features.transpose_times(statistic.features) * faer::Scale(1.0 / rows as f64);
+fn score_variances(
+    covariance: &Mat<f64>,
+    gram: &Mat<f64>,
+    rows: usize,
+    model: ResponseModel,
+    prior: &Prior,
+) -> [f64; 2] {
+    let columns = gram.ncols();
+    let squares = gram * faer::Scale(1.0 / rows as f64);
     let (mut of_mean_row, mut of_rows) = (0.0, 0.0);
     for contrast in 0..model.contrasts() {
         let block = covariance.submatrix(contrast * columns, contrast * columns, columns, columns);

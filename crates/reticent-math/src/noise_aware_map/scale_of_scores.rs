@@ -215,7 +215,8 @@ mod tests {
         let modes = descent.descend(Effects::OfOneSize).expect("bounded");
         let slices = Slices::of(&statistic, model, &prior, &modes).expect("definite").expect("an open scale");
         let parts: Vec<NormalPart<'_>> = slices.parts().collect();
-        let weights = predictive(&modes, &parts, &statistic, model, &prior).expect("bounded");
+        let gram = features.transpose() * &features;
+        let weights = predictive(&modes, &parts, &gram, &statistic, model, &prior).expect("bounded");
         let moments = second_moments(&weights, &parts);
         let mean = numbers(&golden["mean"]);
         let covariance = golden["covariance"].as_array().expect("rows");

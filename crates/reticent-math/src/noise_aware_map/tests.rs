@@ -242,8 +242,8 @@ fn intervals_hold_opposite_effects_of_nearly_equal_columns() {
     }
 }
 
-/// One effect ten times the size of all others, under noise: 40 tables each. With effects of one size alone 23 (numbers: 22) of 40 intervals held the large one,
-/// and the mean square error of the weights was 69.8 (26.5) squares of the small size.
+/// One effect ten times the size of all others, under noise: 40 tables each. With effects of one size alone fewer intervals than asked hold the large one,
+/// and the squared error of the weights, in squares of the small size, is larger than asked.
 #[test]
 fn an_effect_far_larger_than_the_others_is_not_drawn_to_them() {
     const ROWS: usize = 2_000;
