@@ -14,7 +14,7 @@
 //!
 //! ```text
 //!   statistic, response_model, prior ─▶ linearised ─▶ information ─▶ mixture ─▶ Estimate
-//!                                       (descent: at the mode of each scale, then scale_of_scores; linear_model: once)
+//!                                       (descent: at the mode of each scale, then scale_of_scores; linear_model: once, by spectrum)
 //!   prior, information, mixture ─▶ effect_sizes ─▶ prior: all of it once more
 //!   features, prior, mixture ─▶ collinearity ─▶ Estimate's covariance
 //! ```
@@ -33,6 +33,7 @@ mod prior;
 mod response_model;
 mod row_sample;
 mod scale_of_scores;
+mod spectrum;
 mod statistic;
 
 use faer::Mat;

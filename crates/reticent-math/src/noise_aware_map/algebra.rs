@@ -2,7 +2,7 @@
 
 use std::borrow::{Borrow, Cow};
 
-use faer::{Mat, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
 /// Columns below each other.
 pub(super) fn stack(matrix: MatRef<'_, f64>) -> Mat<f64> {
@@ -12,10 +12,18 @@ pub(super) fn stack(matrix: MatRef<'_, f64>) -> Mat<f64> {
 
 /// The matrix along the diagonal, `times` times.
 pub(super) fn repeat(matrix: &Mat<f64>, times: usize) -> Mat<f64> {
-    let size = matrix.nrows();
-    Mat::from_fn(size * times, size * times, |row, column| {
-        if row / size == column / size { matrix[(row % size, column % size)] } else { 0.0 }
+    let (rows, columns) = matrix.shape();
+    Mat::from_fn(rows * times, columns * times, |row, column| {
+        if row / rows == column / columns { matrix[(row % rows, column % columns)] } else { 0.0 }
     })
+}
+
+/// Fills what lies above the diagonal of a symmetric matrix.
+pub(super) fn mirror_lower_half(mut matrix: MatMut<'_, f64>) {
+    let size = matrix.nrows();
+    for (row, column) in (0..size).flat_map(|row| (row + 1..size).map(move |column| (row, column))) {
+        matrix[(row, column)] = matrix[(column, row)];
+    }
 }
 
 /// Half the log determinant of `L L^T`.
@@ -25,10 +33,6 @@ pub(super) fn log_determinant(factor: MatRef<'_, f64>) -> f64 {
 
 pub(super) fn dot(left: &Mat<f64>, right: &Mat<f64>) -> f64 {
     left.col(0).iter().zip(right.col(0).iter()).map(|(left, right)| left * right).sum()
-}
-
-pub(super) fn trace(matrix: &Mat<f64>) -> f64 {
-    (0..matrix.nrows()).map(|index| matrix[(index, index)]).sum()
 }
 
 /// A normal part of a posterior.

@@ -8,8 +8,9 @@ use super::collinearity::Collinearity;
 use super::effect_sizes::{Effects, with_effect_sizes};
 use super::information::Information;
 use super::linearised::{Linearised, residual};
-use super::mixture::{Choice, Component, Mixture, TAU_STEPS};
+use super::mixture::{Choice, Component, Mixture, NEGLIGIBLE, TAU_STEPS};
 use super::predictive::predictive;
+use super::prior::PriorPrecision;
 use super::row_sample::RowSample;
 use super::scale_of_scores::Slices;
 use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
@@ -57,7 +58,7 @@ fn modes_of_one_size(
     model: ResponseModel,
     prior: &Prior,
     sample: Option<&RowSample>,
-) -> Result<Mixture, MapError> {
+) -> Result<Mixture<Llt<f64>>, MapError> {
     let start = || Descent::start(statistic, model, prior, sample);
     let mut from_start = start()?;
     if prior.centre.norm_max() == 0.0 {
@@ -97,7 +98,7 @@ impl<'a> Descent<'a> {
     }
 
     /// The posterior at the mode under every scale that is not far less likely than another: outward from the scale that is believed in.
-    pub(super) fn descend(&mut self, effects: Effects) -> Result<Mixture, MapError> {
+    pub(super) fn descend(&mut self, effects: Effects) -> Result<Mixture<Llt<f64>>, MapError> {
         let choices = (0..TAU_STEPS).map(|step| Choice::of_scale(step, effects, 0.0, self.prior)).collect::<Vec<_>>();
         let believed =
             |(_, one): &(usize, &Choice), (_, other): &(usize, &Choice)| one.log_prior.total_cmp(&other.log_prior);
@@ -115,7 +116,7 @@ impl<'a> Descent<'a> {
                     continue;
                 }
                 let posterior = self.mode(choice, CLOSE)?;
-                is_past = posterior.log_weight < posteriors.best() - Mixture::NEGLIGIBLE;
+                is_past = posterior.log_weight < posteriors.best() - NEGLIGIBLE;
                 posteriors.push(posterior);
             }
         }
@@ -123,7 +124,7 @@ impl<'a> Descent<'a> {
     }
 
     /// The posterior at the mode under one scale, to within the square root of `close` standard deviations.
-    pub(super) fn mode(&mut self, choice: Choice, close: f64) -> Result<Component, MapError> {
+    pub(super) fn mode(&mut self, choice: Choice, close: f64) -> Result<Component<Llt<f64>>, MapError> {
         let precision = self.prior.precision_of_all(choice.tau, choice.effects, self.model);
         self.come_near(choice, &precision);
         let mut step = 0;
@@ -139,7 +140,7 @@ impl<'a> Descent<'a> {
     }
 
     /// Goes to about where the mode is by the rows of the sample, whose sums take a small part of the time of those of all; or nowhere.
-    fn come_near(&mut self, choice: Choice, precision: &Mat<f64>) {
+    fn come_near(&mut self, choice: Choice, precision: &PriorPrecision) {
         let Some(sample) = self.sample else { return };
         let mut residual = self.residual_at(&self.parameters);
         for _ in 0..STEPS_NEAR {
@@ -166,14 +167,13 @@ impl<'a> Descent<'a> {
     }
 
     /// Twice the negative log of the release's likelihood and the prior's density, up to a constant, at the mean of the posteriors.
-    fn cost(&self, target: &Mixture) -> Result<f64, MapError> {
+    fn cost(&self, target: &Mixture<Llt<f64>>) -> Result<f64, MapError> {
         let point = Linearised::at(self.statistic, self.model, self.prior, &target.mean());
         let precision = self.prior.precision_of_all(target.tau(), Effects::OfOneSize, self.model);
         let covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
-        let prior_factor = cholesky(&precision).ok_or(MapError::Scale)?;
         let misfit = dot(&point.residual, &covariance.solve(&point.residual)) + 2.0 * log_determinant(covariance.L());
         let of_prior =
-            dot(&point.parameters, &(&precision * &point.parameters)) - 2.0 * log_determinant(prior_factor.L());
+            dot(&point.parameters, &(&precision.matrix * &point.parameters)) - 2.0 * precision.half_log_determinant;
         Ok(misfit + of_prior)
     }
 
@@ -190,15 +190,16 @@ impl<'a> Descent<'a> {
         &mut self,
         point: &Linearised,
         aim: &Mat<f64>,
-        precision: &Mat<f64>,
+        precision: &PriorPrecision,
         least: f64,
     ) -> Result<Moved, MapError> {
         let objective = |residual: &Mat<f64>, parameters: &Mat<f64>| {
-            dot(residual, &self.covariance.solve(residual)) + dot(parameters, &(precision * parameters))
+            dot(residual, &self.covariance.solve(residual)) + dot(parameters, &(&precision.matrix * parameters))
         };
         let direction = aim - &self.parameters;
         let moved = &point.jacobian * &direction;
-        let decrement = dot(&moved, &self.covariance.solve(&moved)) + dot(&direction, &(precision * &direction));
+        let decrement =
+            dot(&moved, &self.covariance.solve(&moved)) + dot(&direction, &(&precision.matrix * &direction));
         let current = objective(&point.residual, &self.parameters);
         let mut length = 1.0;
         let (next, residual, fell) = loop {
@@ -237,8 +238,9 @@ const STEPS_NEAR: usize = 20;
 const NEAR: f64 = 1e-2;
 const LENGTH_NEAR: f64 = 0.25;
 
-/// Squared length of the last step, in posterior standard deviations, at which a mode is found; and one that is found exactly.
-const CLOSE: f64 = 1e-7;
+/// Squared length of the last step, in posterior standard deviations, at which a mode is found, for what matters to an error of one; and one that is found
+/// exactly. A step more takes the time of all products of all rows.
+const CLOSE: f64 = 1e-4;
 pub(super) const EXACT: f64 = 1e-18;
 
 #[cfg(test)]
@@ -284,7 +286,7 @@ mod tests {
                 let (apart, covariance) = (&with.mean - &without.mean, without.covariance());
                 for place in 0..apart.nrows() {
                     let errors = apart[(place, 0)] / covariance[(place, place)].sqrt();
-                    assert!(errors.abs() < 1e-3, "{noise}, {place}: {errors} standard deviations");
+                    assert!(errors.abs() < 2e-2, "{noise}, {place}: {errors} standard deviations");
                 }
             }
         }

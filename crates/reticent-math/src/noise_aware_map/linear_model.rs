@@ -1,14 +1,17 @@
 //! Models whose means are linear: one exact fit per prior scale and label variance.
 
-use faer::Mat;
-use faer::linalg::solvers::{Llt, Solve};
+use std::rc::Rc;
 
-use super::algebra::{dot, second_moments, trace};
+use faer::Mat;
+use faer::linalg::solvers::Llt;
+
+use super::algebra::dot;
 use super::collinearity::Collinearity;
 use super::effect_sizes::{Effects, with_effect_sizes};
 use super::information::Information;
 use super::linearised::Linearised;
 use super::mixture::{Choice, Mixture, TAU_STEPS};
+use super::spectrum::{OfSpectrum, Spectrum};
 use super::{Estimate, MapError, Prior, ResponseModel, Statistic};
 use crate::public_design::symmetric;
 use crate::symmetric_factors::cholesky;
@@ -29,7 +32,7 @@ pub(super) fn fit_linear(statistic: &Statistic<'_>, prior: &Prior) -> Result<Est
     let mixture = mixture.evenly_with(of_own_sizes);
 
     let mean = mixture.cautious_mean();
-    let covariance = second_moments(&mean, mixture.parts()) + added;
+    let covariance = mixture.second_moments(&mean) + added;
     Ok(mixture.estimate(&mean, &covariance, ResponseModel::Linear, prior))
 }
 
@@ -56,26 +59,28 @@ impl<'a> LinearModel<'a> {
     }
 
     /// One posterior for each scale of the prior and each variance that is likely, with effects of one size.
-    fn of_one_size(&self) -> Result<Mixture, MapError> {
+    fn of_one_size(&self) -> Result<Mixture<OfSpectrum>, MapError> {
         const COARSE: f64 = 0.94;
         const COARSE_STEPS: i32 = 12;
+        const LEVELS: u32 = 3;
         let mut mixture = Mixture::default();
         for step in 0..COARSE_STEPS {
             self.add((-f64::from(step) * COARSE).exp(), Effects::OfOneSize, &mut mixture)?;
         }
-        // With the sum of squares the variance is known to much better than a step of the grid: a second grid finds its place
-        // between two steps, and a third one is as wide as its posterior, two standard deviations to either side.
-        for level in 0..2 {
+        // With the sum of squares the variance is known to much better than a step of this grid: each further grid finds its place between two steps
+        // of the one before, and the last one is as wide as its posterior, two standard deviations to either side.
+        let mut step = COARSE;
+        for level in 0..LEVELS {
             let (log_middle, log_spread) = mixture.log_variance();
-            let width = if level == 0 { log_spread.max(COARSE) } else { (2.0 * log_spread).max(0.02) };
+            let width = if level == 0 { log_spread.max(step) } else { (2.0 * log_spread).max(step) };
             mixture = self.grid(log_middle, width, Effects::OfOneSize)?;
+            step = width / f64::from(STEPS);
         }
         Ok(mixture)
     }
 
     /// One for each scale of the prior and each of some variances around one, at most so far from it in logarithms.
-    fn grid(&self, log_middle: f64, width: f64, effects: Effects) -> Result<Mixture, MapError> {
-        const STEPS: i32 = 8;
+    fn grid(&self, log_middle: f64, width: f64, effects: Effects) -> Result<Mixture<OfSpectrum>, MapError> {
         let mut mixture = Mixture::default();
         for step in -STEPS..=STEPS {
             let log_variance = log_middle + width * f64::from(step) / f64::from(STEPS);
@@ -92,17 +97,18 @@ impl<'a> LinearModel<'a> {
         cholesky(&covariance).ok_or(MapError::Scale)
     }
 
-    fn add(&self, variance: f64, effects: Effects, mixture: &mut Mixture) -> Result<(), MapError> {
+    fn add(&self, variance: f64, effects: Effects, mixture: &mut Mixture<OfSpectrum>) -> Result<(), MapError> {
         let information = Information::new(&self.point, &self.covariance(variance)?);
+        let spectrum = Rc::new(Spectrum::of(&information, &self.prior, effects)?);
+        let square = self.statistic.square.map(|square| (square, spectrum.forms(&self.gram)));
         for step in 0..TAU_STEPS {
-            let choice = Choice::of_scale(step, effects, variance, &self.prior);
-            let precision = self.prior.precision_of_all(choice.tau, effects, ResponseModel::Linear);
-            let mut component = information.posterior(&precision, choice)?;
-            if let Some(square) = self.statistic.square {
+            let mut component = spectrum.posterior(&self.prior, Choice::of_scale(step, effects, variance, &self.prior));
+            if let Some((square, forms)) = &square {
                 // E sum (x theta)^2 under the posterior, plus the labels' own variance.
                 let weights = &component.mean + &self.prior.centre;
-                let solved = component.precision.solve(&self.gram);
-                let explained = dot(&weights, &(&self.gram * &weights)) + trace(&solved);
+                let of_errors: f64 =
+                    forms.iter().zip(&component.precision.variances).map(|(form, variance)| form * variance).sum();
+                let explained = dot(&weights, &(&self.gram * &weights)) + of_errors;
                 let rows = self.statistic.features.nrows() as f64;
                 let expected = explained + rows * variance;
                 let error = square.noise.powi(2) + 2.0 * rows * variance * variance;
@@ -114,9 +120,13 @@ impl<'a> LinearModel<'a> {
     }
 }
 
+/// Steps of a grid of variances to either side: of a posterior as wide as half of it or less, the mean and the spread are as good as those of its density.
+const STEPS: i32 = 4;
+
 #[cfg(test)]
 mod tests {
     use super::super::golden;
+    use super::super::mixture::Precision;
     use super::*;
 
     #[test]
@@ -130,7 +140,7 @@ mod tests {
         let of_scale = mixture.0.iter().find(|component| (component.choice.tau - 0.16).abs() < 1e-12);
         let component = of_scale.expect("0.01 · 2^4 is tried");
         golden::assert_close(component.mean.as_ref(), &golden::LINEAR_MEAN, 1e-9);
-        let covariance = component.covariance();
+        let covariance = component.precision.solved(Mat::identity(3, 3).as_ref());
         let deviations = Mat::from_fn(3, 1, |row, _| covariance[(row, row)].sqrt());
         golden::assert_close(deviations.as_ref(), &golden::LINEAR_DEVIATION, 1e-9);
         let evidence = component.log_weight - component.choice.log_prior;

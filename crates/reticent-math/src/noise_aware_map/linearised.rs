@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use faer::{Mat, MatRef};
 
-use super::algebra::stack;
+use super::algebra::{mirror_lower_half, stack};
 use super::prior::weights_of;
 use super::row_sample::RowSample;
 use super::{Prior, ResponseModel, Statistic};
@@ -129,10 +129,7 @@ impl Sums {
     fn mirror(&mut self, contrasts: usize) {
         let outputs = self.covariance.nrows() / contrasts;
         for (first, second) in (0..contrasts).flat_map(|first| (0..=first).map(move |second| (first, second))) {
-            let mut corner = self.covariance.submatrix_mut(first * outputs, second * outputs, outputs, outputs);
-            for (row, column) in (0..outputs).flat_map(|row| (row + 1..outputs).map(move |column| (row, column))) {
-                corner[(row, column)] = corner[(column, row)];
-            }
+            mirror_lower_half(self.covariance.submatrix_mut(first * outputs, second * outputs, outputs, outputs));
         }
         for matrix in [&mut self.jacobian, &mut self.covariance] {
             let (rows, columns) = (matrix.nrows() / contrasts, matrix.ncols() / contrasts);

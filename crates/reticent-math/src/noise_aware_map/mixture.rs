@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use faer::Mat;
 use faer::linalg::solvers::{Llt, Solve};
+use faer::{Mat, MatRef};
 
 use super::algebra::NormalPart;
 use super::effect_sizes::Effects;
@@ -34,15 +34,27 @@ impl Choice {
     }
 }
 
+/// The precision `H` of a normal posterior.
+pub(super) trait Precision {
+    /// `H^-1` times some columns.
+    fn solved(&self, right: MatRef<'_, f64>) -> Mat<f64>;
+}
+
+impl Precision for Llt<f64> {
+    fn solved(&self, right: MatRef<'_, f64>) -> Mat<f64> {
+        self.solve(right)
+    }
+}
+
 /// The normal posterior under one choice.
-pub(super) struct Component {
+pub(super) struct Component<P> {
     pub(super) log_weight: f64,
     pub(super) choice: Choice,
     pub(super) mean: Mat<f64>,
-    pub(super) precision: Llt<f64>,
+    pub(super) precision: P,
 }
 
-impl Component {
+impl<P> Component<P> {
     /// With the belief that effects are next to nothing, which the prior of scales alone may be far from.
     fn log_weight_at_most(&self) -> f64 {
         if self.choice.is_smallest() {
@@ -51,7 +63,9 @@ impl Component {
             self.log_weight
         }
     }
+}
 
+impl Component<Llt<f64>> {
     pub(super) fn covariance(&self) -> Mat<f64> {
         let size = self.mean.nrows();
         self.precision.solve(Mat::<f64>::identity(size, size))
@@ -59,26 +73,28 @@ impl Component {
 }
 
 /// Posteriors under several choices, with weights.
-#[derive(Default)]
-pub(super) struct Mixture(pub(super) Vec<Component>);
+pub(super) struct Mixture<P>(pub(super) Vec<Component<P>>);
 
-impl Mixture {
-    /// Components so far below the best carry no weight.
-    pub(super) const NEGLIGIBLE: f64 = 12.0;
+impl<P> Default for Mixture<P> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
 
+impl<P> Mixture<P> {
     pub(super) fn best(&self) -> f64 {
         self.0.iter().map(|component| component.log_weight).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    pub(super) fn likeliest(&self) -> &Component {
-        let heavier = |one: &&Component, other: &&Component| one.log_weight.total_cmp(&other.log_weight);
+    pub(super) fn likeliest(&self) -> &Component<P> {
+        let heavier = |one: &&Component<P>, other: &&Component<P>| one.log_weight.total_cmp(&other.log_weight);
         self.0.iter().max_by(heavier).expect("some choice is tried")
     }
 
-    pub(super) fn push(&mut self, component: Component) {
+    pub(super) fn push(&mut self, component: Component<P>) {
         let best = self.best().max(component.log_weight);
         self.0.push(component);
-        self.0.retain(|component| component.log_weight_at_most() >= best - Self::NEGLIGIBLE);
+        self.0.retain(|component| component.log_weight_at_most() >= best - NEGLIGIBLE);
     }
 
     /// Both with even shares, whatever their marginal likelihoods: sizes that a release suggests look likelier under it than they are.
@@ -98,7 +114,7 @@ impl Mixture {
         best + self.0.iter().map(|component| (component.log_weight - best).exp()).sum::<f64>().ln()
     }
 
-    pub(super) fn weighted(&self) -> impl Iterator<Item = (f64, &Component)> {
+    pub(super) fn weighted(&self) -> impl Iterator<Item = (f64, &Component<P>)> {
         let total = self.log_total();
         self.0.iter().map(move |component| ((component.log_weight - total).exp(), component))
     }
@@ -136,7 +152,7 @@ impl Mixture {
     }
 
     /// Effects of the smallest scale, under every variance of a label.
-    fn smallest(&self) -> impl Iterator<Item = (f64, &Component)> {
+    fn smallest(&self) -> impl Iterator<Item = (f64, &Component<P>)> {
         self.weighted().filter(|(_, component)| component.choice.is_smallest())
     }
 
@@ -147,19 +163,10 @@ impl Mixture {
 
     /// Mean and standard deviation of the log of the labels' variance.
     pub(super) fn log_variance(&self) -> (f64, f64) {
-        let log = |component: &Component| component.choice.variance.ln();
+        let log = |component: &Component<P>| component.choice.variance.ln();
         let mean: f64 = self.weighted().map(|(weight, component)| weight * log(component)).sum();
         let square: f64 = self.weighted().map(|(weight, component)| weight * (log(component) - mean).powi(2)).sum();
         (mean, square.sqrt())
-    }
-
-    /// The posterior under each choice.
-    pub(super) fn parts(&self) -> impl Iterator<Item = NormalPart<'_>> {
-        self.weighted().map(|(share, component)| NormalPart {
-            share,
-            mean: &component.mean,
-            covariance: Cow::Owned(component.covariance()),
-        })
     }
 
     /// The estimate of this mean and covariance.
@@ -184,6 +191,20 @@ impl Mixture {
     }
 }
 
+impl Mixture<Llt<f64>> {
+    /// The posterior under each choice.
+    pub(super) fn parts(&self) -> impl Iterator<Item = NormalPart<'_>> {
+        self.weighted().map(|(share, component)| NormalPart {
+            share,
+            mean: &component.mean,
+            covariance: Cow::Owned(component.covariance()),
+        })
+    }
+}
+
+/// Components so far below the best carry no weight.
+pub(super) const NEGLIGIBLE: f64 = 12.0;
+
 pub(super) fn tau(step: u32) -> f64 {
     0.01 * 2.0f64.powi(step as i32)
 }
@@ -200,7 +221,7 @@ mod tests {
     use super::*;
     use crate::symmetric_factors::cholesky;
 
-    fn component(effects: Effects, tau: f64, log_weight: f64, mean: f64) -> Component {
+    fn component(effects: Effects, tau: f64, log_weight: f64, mean: f64) -> Component<Llt<f64>> {
         Component {
             log_weight,
             choice: Choice { tau, effects, variance: 0.0, log_prior: -1.0 },
@@ -209,7 +230,7 @@ mod tests {
         }
     }
 
-    fn of_one_size() -> Mixture {
+    fn of_one_size() -> Mixture<Llt<f64>> {
         Mixture(vec![component(Effects::OfOneSize, tau(0), 0.0, 0.0), component(Effects::OfOneSize, 1.0, 0.0, 4.0)])
     }
 

@@ -15,7 +15,7 @@
 //! a class that noise hides would be predicted as often as noise allows, and tables have rare classes.
 
 use faer::Mat;
-use faer::linalg::solvers::Solve;
+use faer::linalg::solvers::{Llt, Solve};
 use faer::reborrow::ReborrowMut;
 
 use super::algebra::{NormalPart, dot, second_moments};
@@ -39,7 +39,7 @@ const NEAR: f64 = 1e-9;
 
 /// The parameters that predict as a posterior of these parts does; `gram` is `X^T X`. Where it is narrow, the mean of the modes.
 pub(super) fn predictive(
-    modes: &Mixture,
+    modes: &Mixture<Llt<f64>>,
     parts: &[NormalPart<'_>],
     gram: &Mat<f64>,
     statistic: &Statistic<'_>,

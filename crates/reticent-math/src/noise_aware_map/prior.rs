@@ -102,16 +102,36 @@ impl Prior {
     fn precision_of(&self, tau: f64, effects: Effects) -> Mat<f64> {
         let mut precision =
             &self.mean_row * self.mean_row.transpose() * faer::Scale(self.mean_score_deviation.powi(-2));
-        for (column, (spread, size)) in self.spread_square.iter().zip(&self.effect_sizes).enumerate() {
-            let size = if effects == Effects::OfOwnSizes { *size } else { 1.0 };
-            precision[(column, column)] += spread / (size * tau * tau);
+        for (column, of_column) in self.column_precisions(effects).into_iter().enumerate() {
+            precision[(column, column)] += of_column / (tau * tau);
         }
         precision
     }
 
+    /// Precisions of the columns' weights under a scale of 1.
+    pub(super) fn column_precisions(&self, effects: Effects) -> Vec<f64> {
+        let size = |size: f64| if effects == Effects::OfOwnSizes { size } else { 1.0 };
+        self.spread_square.iter().zip(&self.effect_sizes).map(|(spread, of_effect)| spread / size(*of_effect)).collect()
+    }
+
+    /// Half the log determinant of one output's precision: of a diagonal and a row.
+    pub(super) fn half_log_determinant(&self, tau: f64, effects: Effects) -> f64 {
+        let (mut logs, mut of_mean_row) = (0.0, 0.0);
+        for (of_column, mean) in self.column_precisions(effects).into_iter().zip(self.mean_row.col(0).iter()) {
+            let of_column = of_column / (tau * tau);
+            logs += of_column.ln();
+            of_mean_row += mean * mean / of_column;
+        }
+        (logs + (of_mean_row / self.mean_score_deviation.powi(2)).ln_1p()) / 2.0
+    }
+
     /// The same of all contrasts.
-    pub(super) fn precision_of_all(&self, tau: f64, effects: Effects, model: ResponseModel) -> Mat<f64> {
-        repeat(&self.precision_of(tau, effects), model.contrasts())
+    pub(super) fn precision_of_all(&self, tau: f64, effects: Effects, model: ResponseModel) -> PriorPrecision {
+        let contrasts = model.contrasts();
+        PriorPrecision {
+            matrix: repeat(&self.precision_of(tau, effects), contrasts),
+            half_log_determinant: contrasts as f64 * self.half_log_determinant(tau, effects),
+        }
     }
 
     /// Parameters of all contrasts times the variances of their columns.
@@ -119,6 +139,12 @@ impl Prior {
         let columns = self.spread_square.len();
         Mat::from_fn(parameters.nrows(), 1, |index, _| parameters[(index, 0)] * self.spread_square[index % columns])
     }
+}
+
+/// The precision of all contrasts' weights.
+pub(super) struct PriorPrecision {
+    pub(super) matrix: Mat<f64>,
+    pub(super) half_log_determinant: f64,
 }
 
 /// Sums, smallest and largest values of columns. Row after row: the rows of a large table lie one after the other in memory.

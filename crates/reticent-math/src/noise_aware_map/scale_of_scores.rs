@@ -14,12 +14,13 @@
 use std::borrow::Cow;
 
 use faer::Mat;
-use faer::linalg::solvers::Solve;
+use faer::linalg::solvers::{Llt, Solve};
 
 use super::algebra::{NormalPart, dot, second_moments, stack};
 use super::information::Information;
 use super::linearised::Linearised;
-use super::mixture::{Choice, Component, Mixture};
+use super::mixture::{self, Choice, Component, Mixture};
+use super::prior::PriorPrecision;
 use super::{MapError, Prior, ResponseModel, Statistic};
 use crate::symmetric_factors::cholesky;
 
@@ -44,7 +45,7 @@ struct Line<'a> {
     model: ResponseModel,
     prior: &'a Prior,
     /// Scales of the prior and kinds of effects, and its precision under each.
-    choices: Vec<(Choice, Mat<f64>)>,
+    choices: Vec<(Choice, PriorPrecision)>,
     /// `u`.
     functional: Mat<f64>,
 }
@@ -56,7 +57,7 @@ impl Slices {
         statistic: &Statistic<'_>,
         model: ResponseModel,
         prior: &Prior,
-        modes: &Mixture,
+        modes: &Mixture<Llt<f64>>,
     ) -> Result<Option<Self>, MapError> {
         let mean = modes.mean();
         let weights = stack((&prior.centre * model.basis()).as_ref()) + &mean;
@@ -122,7 +123,7 @@ impl Line<'_> {
         }
         let best = parts.iter().map(|part| part.log_density).fold(f64::NEG_INFINITY, f64::max);
         // An inverse takes the time of the rest together.
-        parts.retain(|part| part.log_density >= best - Mixture::NEGLIGIBLE);
+        parts.retain(|part| part.log_density >= best - mixture::NEGLIGIBLE);
         let total: f64 = parts.iter().map(|part| (part.log_density - best).exp()).sum();
         let log_density = best + total.ln();
         let share = |part: &Part| (part.log_density - log_density).exp();
@@ -152,11 +153,11 @@ struct Part {
     /// Of the scale.
     variance: f64,
     /// Of all scales of the scores.
-    posterior: Component,
+    posterior: Component<Llt<f64>>,
 }
 
 impl Part {
-    fn of(posterior: Component, functional: &Mat<f64>, scale: f64) -> Self {
+    fn of(posterior: Component<Llt<f64>>, functional: &Mat<f64>, scale: f64) -> Self {
         let image = posterior.precision.solve(functional);
         let variance = dot(functional, &image);
         let direction = image * faer::Scale(1.0 / variance);

@@ -76,7 +76,7 @@ fn the_sum_of_squares_makes_the_variance_known() {
     let prior = Prior::new(features.as_ref(), ResponseModel::Linear, None);
     let fitted = fit(&statistic, ResponseModel::Linear, &prior).expect("small");
     let variance = fitted.variance.expect("linear");
-    assert!((variance / 0.04 - 1.0).abs() < 0.06, "{variance}");
+    assert!((variance / 0.04 - 1.0).abs() < 0.001, "{variance}");
     let expected = (variance / (4000.0 * 0.11)).sqrt();
     let deviation = fitted.covariance[(1, 1)].sqrt();
     assert!((0.7..1.5).contains(&(deviation / expected)), "{deviation} {expected}");
