@@ -304,6 +304,19 @@ pub fn six_decimals_down(figure: f64) -> f64 {
     (figure * 1e6).floor() / 1e6
 }
 
+/// What messages say of the largest request that fits, by its epsilon at a ledger's delta.
+///
+/// Where that delta alone is more than what is left gives, an epsilon may fit at a smaller one.
+#[must_use]
+pub fn largest_request(epsilon: f64, delta: Delta) -> String {
+    let (epsilon, delta) = (six_decimals_down(epsilon), delta.get());
+    if epsilon > 0.0 {
+        format!("the largest request that fits is epsilon {epsilon:.6} at delta {delta:e}")
+    } else {
+        format!("no epsilon from 0.000001 on fits at delta {delta:e}; one may at a smaller delta")
+    }
+}
+
 /// Rounded up to the six decimals that messages print, for what was spent or is claimed; but for a part in 10^9, which its computation may
 /// have added: a whole budget of 2 is told as 2.
 #[must_use]
@@ -333,10 +346,9 @@ pub struct Exhausted {
 pub enum Refusal {
     /// It costs more than is left.
     #[error(
-        "the ledger refuses: under {} the request costs mu {:.6} (epsilon {:.6} at delta {:e}) and mu {:.6} is left; \
-         the largest request that fits is epsilon {:.6} at delta {:e}",
+        "the ledger refuses: under {} the request costs mu {:.6} (epsilon {:.6} at delta {:e}) and mu {:.6} is left; {}",
         .0.relation, six_decimals_up(.0.asked_mu), six_decimals_up(.0.asked_epsilon), .0.delta.get(),
-        six_decimals_down(.0.left_mu), six_decimals_down(.0.left_epsilon), .0.delta.get()
+        six_decimals_down(.0.left_mu), largest_request(.0.left_epsilon, .0.delta)
     )]
     Exhausted(Box<Exhausted>),
     /// It has no finite price in a promised relation.

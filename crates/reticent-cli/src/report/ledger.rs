@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use reticent_core::adjacency::Relation;
-use reticent_core::ledger::{Account, Budget, affordable_epsilon_down, epsilon_of, six_decimals_down, six_decimals_up};
+use reticent_core::ledger::{
+    Account, Budget, affordable_epsilon_down, epsilon_of, largest_request, six_decimals_down, six_decimals_up,
+};
 use reticent_core::units::{Delta, MuSquared};
 use reticent_curator::ledger_file::Entry;
 use serde_json::{Value, json};
@@ -32,13 +34,7 @@ fn account_at(path: &Path, account: &Account, delta: Delta) -> String {
         );
         match left(account, *spent, delta) {
             Some((left, epsilon)) => {
-                let epsilon = six_decimals_down(epsilon);
-                line!(
-                    text,
-                    "  left: mu {:.6}; the largest request that fits is epsilon {epsilon:.6} at delta {:e}",
-                    six_decimals_down(left.mu_up()),
-                    delta.get()
-                );
+                line!(text, "  left: mu {:.6}; {}", six_decimals_down(left.mu_up()), largest_request(epsilon, delta));
             }
             None => line!(text, "  no limit is set; the owner can set one with `reticent ledger init`"),
         }

@@ -110,6 +110,21 @@ fn a_refusal_tells_asked_left_and_the_largest_request_that_fits() {
     assert!(text.contains("the largest request that fits is epsilon"), "{text}");
 }
 
+/// At a tenth, delta alone is a mu of about a quarter.
+#[test]
+fn a_refusal_says_where_no_epsilon_is_left_at_a_large_delta() {
+    let large = Budget { epsilon: Epsilon::new(1.0).expect("above zero"), delta: Delta::new(0.1).expect("below one") };
+    let mut account = account(Some(large), &[Adjacency::AddRemove]);
+    let small =
+        Budget { epsilon: Epsilon::new(0.75).expect("above zero"), delta: Delta::new(1e-6).expect("below one") };
+    let left = small.mu_squared_down();
+    let spent = large.mu_squared_down().checked_sub(left).expect("less");
+    account.spent = BTreeMap::from([(relation(Adjacency::AddRemove), spent)]);
+    let Err(refusal) = account.admit(&request(1 << 20, 1)) else { panic!("mu = 1 does not fit") };
+    let text = refusal.to_string();
+    assert!(text.ends_with("no epsilon from 0.000001 on fits at delta 1e-1; one may at a smaller delta"), "{text}");
+}
+
 #[test]
 fn a_budget_spent_in_two_halves_is_spent() {
     let mu = gdp::mu_down(budget().epsilon, budget().delta);
