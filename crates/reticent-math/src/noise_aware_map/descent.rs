@@ -34,7 +34,8 @@ pub(super) fn fit_curved(statistic: &Statistic<'_>, model: ResponseModel, prior:
     let covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
     let information = Information::new(&point, &covariance);
     let prior = &with_effect_sizes(prior, &information, model, modes.tau())?;
-    let mut descent = Descent { parameters: near, ..Descent::start(statistic, model, prior, sample.as_ref())? };
+    let start = Descent::start(statistic, model, prior, sample.as_ref())?;
+    let mut descent = Descent { parameters: near, point: Some(point), ..start };
     let modes = modes.evenly_with(descent.descend(Effects::OfOwnSizes)?);
 
     let slices = Slices::of(statistic, model, prior, &modes)?;
@@ -81,6 +82,8 @@ pub(super) struct Descent<'a> {
     prior: &'a Prior,
     sample: Option<&'a RowSample>,
     parameters: Mat<f64>,
+    /// At these parameters, where it is known: a mode under one scale is where the way to the next begins.
+    point: Option<Linearised>,
     covariance: Llt<f64>,
 }
 
@@ -94,7 +97,7 @@ impl<'a> Descent<'a> {
         let parameters = Mat::zeros(prior.centre.nrows() * model.contrasts(), 1);
         // Replaced at the first point.
         let covariance = Mat::<f64>::identity(1, 1).llt(Side::Lower).map_err(|_| MapError::Scale)?;
-        Ok(Self { statistic, model, prior, sample, parameters, covariance })
+        Ok(Self { statistic, model, prior, sample, parameters, point: None, covariance })
     }
 
     /// The posterior at the mode under every scale that is not far less likely than another: outward from the scale that is believed in.
@@ -105,10 +108,10 @@ impl<'a> Descent<'a> {
         let (middle, _) = choices.iter().enumerate().max_by(believed).expect("some scales");
         let mut posteriors = Mixture::default();
         posteriors.push(self.mode(choices[middle], CLOSE)?);
-        let start = self.parameters.clone();
+        let start = (self.parameters.clone(), self.point.clone());
         let (smaller, larger) = (choices[..middle].iter().rev().copied(), choices[middle + 1..].iter().copied());
         for way in [smaller.collect::<Vec<_>>(), larger.collect()] {
-            self.parameters.clone_from(&start);
+            (self.parameters, self.point) = start.clone();
             let mut is_past = false;
             for choice in way {
                 // Beside the prior of scales there is a belief in the smallest.
@@ -132,16 +135,18 @@ impl<'a> Descent<'a> {
             let point = self.point(step)?;
             let posterior = Information::new(&point, &self.covariance).posterior(&precision, choice)?;
             step += 1;
-            let moved = self.move_to(&point, &posterior.mean, &precision, LENGTH_LEAST)?;
-            if moved.decrement < close || step == STEPS_MAX {
+            if self.decrement(&point, &posterior.mean, &precision)? < close || step == STEPS_MAX {
+                self.point = Some(point);
                 return Ok(posterior);
             }
+            self.move_to(&point, &posterior.mean, &precision, LENGTH_LEAST);
         }
     }
 
     /// Goes to about where the mode is by the rows of the sample, whose sums take a small part of the time of those of all; or nowhere.
     fn come_near(&mut self, choice: Choice, precision: &PriorPrecision) {
         let Some(sample) = self.sample else { return };
+        self.point = None;
         let mut residual = self.residual_at(&self.parameters);
         for _ in 0..STEPS_NEAR {
             let point = Linearised::near(self.statistic, sample, self.model, self.prior, &self.parameters, residual);
@@ -149,12 +154,13 @@ impl<'a> Descent<'a> {
             let Some(covariance) = cholesky(&point.covariance) else { return };
             let Ok(posterior) = Information::new(&point, &covariance).posterior(precision, choice) else { return };
             self.covariance = covariance;
+            let Ok(decrement) = self.decrement(&point, &posterior.mean, precision) else { return };
             let start = self.parameters.clone();
             match self.move_to(&point, &posterior.mean, precision, LENGTH_NEAR) {
-                Ok(moved) if moved.fell && moved.decrement >= NEAR => residual = moved.residual,
-                Ok(moved) if moved.fell => return,
+                Some(at_end) if decrement >= NEAR => residual = at_end,
+                Some(_) => return,
                 // Where no step helps the way by the sample is another than that by all rows.
-                Ok(_) | Err(_) => {
+                None => {
                     self.parameters = start;
                     return;
                 }
@@ -178,52 +184,51 @@ impl<'a> Descent<'a> {
     }
 
     fn point(&mut self, step: usize) -> Result<Linearised, MapError> {
-        let point = Linearised::at(self.statistic, self.model, self.prior, &self.parameters);
+        let at = || Linearised::at(self.statistic, self.model, self.prior, &self.parameters);
+        let point = self.point.take().unwrap_or_else(at);
         if step < UPDATES {
             self.covariance = cholesky(&point.covariance).ok_or(MapError::Scale)?;
         }
         Ok(point)
     }
 
-    /// Moves toward `aim` as far as the objective falls, or this share of the way.
+    /// Squared length of the way to `aim`, in the posterior's standard deviations.
+    fn decrement(&self, point: &Linearised, aim: &Mat<f64>, precision: &PriorPrecision) -> Result<f64, MapError> {
+        let direction = aim - &self.parameters;
+        let moved = &point.jacobian * &direction;
+        let decrement =
+            dot(&moved, &self.covariance.solve(&moved)) + dot(&direction, &(&precision.matrix * &direction));
+        if decrement.is_finite() { Ok(decrement) } else { Err(MapError::Scale) }
+    }
+
+    /// Moves toward `aim` as far as the objective falls, and says what the residual is there; or by this share of the way, and it is `None`.
     fn move_to(
         &mut self,
         point: &Linearised,
         aim: &Mat<f64>,
         precision: &PriorPrecision,
         least: f64,
-    ) -> Result<Moved, MapError> {
+    ) -> Option<Mat<f64>> {
         let objective = |residual: &Mat<f64>, parameters: &Mat<f64>| {
             dot(residual, &self.covariance.solve(residual)) + dot(parameters, &(&precision.matrix * parameters))
         };
         let direction = aim - &self.parameters;
-        let moved = &point.jacobian * &direction;
-        let decrement =
-            dot(&moved, &self.covariance.solve(&moved)) + dot(&direction, &(&precision.matrix * &direction));
         let current = objective(&point.residual, &self.parameters);
         let mut length = 1.0;
-        let (next, residual, fell) = loop {
+        let (next, residual) = loop {
             let next = &self.parameters + &direction * faer::Scale(length);
             let residual = self.residual_at(&next);
-            let fell = objective(&residual, &next) <= current;
-            if fell || length <= least {
-                break (next, residual, fell);
+            if objective(&residual, &next) <= current {
+                break (next, Some(residual));
+            }
+            if length <= least {
+                break (next, None);
             }
             length /= 2.0;
         };
         self.parameters = next;
-        if decrement.is_finite() { Ok(Moved { decrement, fell, residual }) } else { Err(MapError::Scale) }
+        residual
     }
-}
-
-/// A step that was made.
-struct Moved {
-    /// Squared length of the whole way, in the posterior's standard deviations.
-    decrement: f64,
-    /// Whether the objective fell.
-    fell: bool,
-    /// At its end.
-    residual: Mat<f64>,
 }
 
 /// After so many steps the covariance `C` is no longer brought up to date, so that every further step is a descent.

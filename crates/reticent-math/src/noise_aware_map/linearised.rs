@@ -12,6 +12,7 @@ use crate::product::{add_lower_half, add_product, product};
 use crate::row_blocks::{of_row_blocks, rows_of_task, sum_of_row_blocks};
 
 /// Residual, its derivative and its covariance at some parameters, in contrasts.
+#[derive(Clone)]
 pub(super) struct Linearised {
     pub(super) parameters: Mat<f64>,
     pub(super) residual: Mat<f64>,
