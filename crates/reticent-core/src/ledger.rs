@@ -304,16 +304,18 @@ pub fn six_decimals_down(figure: f64) -> f64 {
     (figure * 1e6).floor() / 1e6
 }
 
-/// What messages say of the largest request that fits, by its epsilon at a ledger's delta.
+/// What messages say of the largest request that fits in what is left, by its mu and its epsilon at a ledger's delta.
 ///
 /// Where that delta alone is more than what is left gives, an epsilon may fit at a smaller one.
 #[must_use]
-pub fn largest_request(epsilon: f64, delta: Delta) -> String {
+pub fn largest_request(mu: f64, epsilon: f64, delta: Delta) -> String {
     let (epsilon, delta) = (six_decimals_down(epsilon), delta.get());
     if epsilon > 0.0 {
         format!("the largest request that fits is epsilon {epsilon:.6} at delta {delta:e}")
-    } else {
+    } else if six_decimals_down(mu) > 0.0 {
         format!("no epsilon from 0.000001 on fits at delta {delta:e}; one may at a smaller delta")
+    } else {
+        "no request fits".to_owned()
     }
 }
 
@@ -348,7 +350,7 @@ pub enum Refusal {
     #[error(
         "the ledger refuses: under {} the request costs mu {:.6} (epsilon {:.6} at delta {:e}) and mu {:.6} is left; {}",
         .0.relation, six_decimals_up(.0.asked_mu), six_decimals_up(.0.asked_epsilon), .0.delta.get(),
-        six_decimals_down(.0.left_mu), largest_request(.0.left_epsilon, .0.delta)
+        six_decimals_down(.0.left_mu), largest_request(.0.left_mu, .0.left_epsilon, .0.delta)
     )]
     Exhausted(Box<Exhausted>),
     /// It has no finite price in a promised relation.

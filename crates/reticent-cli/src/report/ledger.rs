@@ -34,7 +34,12 @@ fn account_at(path: &Path, account: &Account, delta: Delta) -> String {
         );
         match left(account, *spent, delta) {
             Some((left, epsilon)) => {
-                line!(text, "  left: mu {:.6}; {}", six_decimals_down(left.mu_up()), largest_request(epsilon, delta));
+                line!(
+                    text,
+                    "  left: mu {:.6}; {}",
+                    six_decimals_down(left.mu_up()),
+                    largest_request(left.mu_up(), epsilon, delta)
+                );
             }
             None => line!(text, "  no limit is set; the owner can set one with `reticent ledger init`"),
         }

@@ -212,7 +212,7 @@ fn a_limit_below_what_was_spent_refuses_everything() {
     folder.remove("model.json");
     folder.succeed("ledger init table.csv.ledger --epsilon 0.5 --delta 1e-6");
     let message = folder.refuse(4, &FIT.replace("--epsilon 1 ", "--epsilon 0.001 "));
-    assert!(message.contains("mu 0.000000 is left; the largest request that fits is epsilon 0.000000"), "{message}");
+    assert!(message.contains("mu 0.000000 is left; no request fits"), "{message}");
     assert!(is_close(folder.spent("table.csv.ledger"), number(&json(MODEL)["certificate"]["mu"]), 1e-9));
 }
 
