@@ -125,7 +125,7 @@ impl Prior {
         (logs + (of_mean_row / self.mean_score_deviation.powi(2)).ln_1p()) / 2.0
     }
 
-    /// The same of all contrasts.
+    /// Of all contrasts.
     pub(super) fn precision_of_all(&self, tau: f64, effects: Effects, model: ResponseModel) -> PriorPrecision {
         let contrasts = model.contrasts();
         PriorPrecision {

@@ -49,7 +49,8 @@ impl Spectrum {
         Ok(Self {
             pull: directions.transpose() * &information.pull,
             directions,
-            of_prior: eigen.S().column_vector().iter().copied().collect(),
+            // Rounding may leave a little less than nothing.
+            of_prior: eigen.S().column_vector().iter().map(|value| value.max(0.0)).collect(),
             constant: information.constant + log_determinant(factor.L()),
         })
     }
