@@ -106,9 +106,7 @@ impl<'a> LinearModel<'a> {
             if let Some((square, forms)) = &square {
                 // E sum (x theta)^2 under the posterior, plus the labels' own variance.
                 let weights = &component.mean + &self.prior.centre;
-                let of_errors: f64 =
-                    forms.iter().zip(&component.precision.variances).map(|(form, variance)| form * variance).sum();
-                let explained = dot(&weights, &(&self.gram * &weights)) + of_errors;
+                let explained = dot(&weights, &(&self.gram * &weights)) + component.precision.trace(forms);
                 let rows = self.statistic.features.nrows() as f64;
                 let expected = explained + rows * variance;
                 let error = square.noise.powi(2) + 2.0 * rows * variance * variance;

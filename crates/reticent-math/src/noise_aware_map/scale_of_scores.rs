@@ -186,7 +186,7 @@ const NEGLIGIBLE: f64 = 7.0;
 
 #[cfg(test)]
 mod tests {
-    use super::super::descent::Descent;
+    use super::super::descent::{CLOSE, Descent};
     use super::super::effect_sizes::Effects;
     use super::super::golden;
     use super::super::predictive::predictive;
@@ -213,7 +213,7 @@ mod tests {
         let prior = Prior::new(features.as_ref(), ResponseModel::Logistic, None);
         let model = ResponseModel::Logistic;
         let mut descent = Descent::start(&statistic, model, &prior, None).expect("finite");
-        let modes = descent.descend(Effects::OfOneSize).expect("bounded");
+        let modes = descent.descend(Effects::OfOneSize, CLOSE).expect("bounded");
         let slices = Slices::of(&statistic, model, &prior, &modes).expect("definite").expect("an open scale");
         let parts: Vec<NormalPart<'_>> = slices.parts().collect();
         let gram = features.transpose() * &features;

@@ -82,7 +82,14 @@ impl Spectrum {
 pub(super) struct OfSpectrum {
     spectrum: Rc<Spectrum>,
     /// Of the directions: `(1 + delta M)^-1`.
-    pub(super) variances: Vec<f64>,
+    variances: Vec<f64>,
+}
+
+impl OfSpectrum {
+    /// Trace of the covariance times a matrix that has these [forms](Spectrum::forms).
+    pub(super) fn trace(&self, forms: &[f64]) -> f64 {
+        forms.iter().zip(&self.variances).map(|(form, variance)| form * variance).sum()
+    }
 }
 
 impl Precision for OfSpectrum {
@@ -133,12 +140,11 @@ mod tests {
     #[test]
     fn posteriors_are_those_of_one_factor_for_each_scale() {
         let mut sequence = FixedSequence::new(3);
-        let features = Mat::from_fn(300, 12, |row, column| match column {
+        let mut features = Mat::from_fn(300, 12, |row, column| match column {
             0 => 1.0,
             1 => f64::from(u8::from(row == 7)),
             _ => 10f64.powi(column as i32 % 7) * sequence.next_uniform(),
         });
-        let mut features = features;
         (0..300).for_each(|row| features[(row, 3)] = features[(row, 2)]);
         let mut prior = Prior::new(features.as_ref(), ResponseModel::Linear, None);
         prior.effect_sizes = (0..12).map(|place| 0.5 + f64::from(place)).collect();
@@ -174,12 +180,7 @@ mod tests {
             assert!((&found - &expected).norm_max() < 1e-8 * expected.norm_max());
             let gram = features.transpose() * &features;
             let likeliest = of_spectrum.likeliest();
-            let trace: f64 = spectrum
-                .forms(&gram)
-                .iter()
-                .zip(&likeliest.precision.variances)
-                .map(|(form, variance)| form * variance)
-                .sum();
+            let trace = likeliest.precision.trace(&spectrum.forms(&gram));
             let solved = likeliest.precision.solved(gram.as_ref());
             let expected: f64 = (0..12).map(|place| solved[(place, place)]).sum();
             assert!((trace - expected).abs() < 1e-8 * expected);
