@@ -114,6 +114,8 @@ pub(crate) struct NumberMarginals {
     pub(crate) signal: f64,
     /// Rows by the bin of their target over its bounds, and in the part of them where it was found.
     target_bins: [TargetBins; 2],
+    /// Those that say most of the target in its window.
+    told_by: Look,
 }
 
 impl NumberMarginals {
@@ -145,9 +147,9 @@ impl NumberMarginals {
         let mut look = |place, look, window| TargetBins::released(releases, place, plain, (look, window), rows);
         let over_bounds = look(place, Look::OverBounds, TargetWindow::BOUNDS)?;
         let in_part = look(place + 1, Look::InPart, over_bounds.find_window())?;
-        let window = in_part.find_window();
+        let (window, told_by) = TargetBins::checked_window(&over_bounds, &in_part);
         let target_bins = [over_bounds, in_part];
-        Ok(Self { encoding: Arc::new(encoding), scaled, window, usable, rows_noise, signal, target_bins })
+        Ok(Self { encoding: Arc::new(encoding), scaled, window, usable, rows_noise, signal, target_bins, told_by })
     }
 
     /// Makes the window wider where that adds next to nothing to predictions by products of the target with the columns, of this noise each.
@@ -157,6 +159,9 @@ impl NumberMarginals {
         let noise_squares = self.scaled.noise_squares(product_noise / self.usable);
         let BoundsPart { centre, half } = widened(found, variance, &noise_squares);
         self.window = TargetWindow::new(centre, half);
+        if self.window == TargetWindow::BOUNDS && self.target_bins[1].is_of_part() {
+            self.told_by = Look::OverBounds;
+        }
     }
 
     /// Asks for the sums of the target, over its bounds and in its window, the last of which is at `place`: its mean in its window. Where
@@ -175,7 +180,7 @@ impl NumberMarginals {
         let (centre, half) = (self.window.centre(), self.window.half());
         let apart = over_bounds.value - (centre + half * in_window.value);
         if apart.abs() > MEANS_APART * over_bounds.deviation.hypot(half * in_window.deviation) {
-            self.window = TargetWindow::BOUNDS;
+            (self.window, self.told_by) = (TargetWindow::BOUNDS, Look::OverBounds);
             return Ok(over_bounds);
         }
         Ok(in_window)
@@ -213,10 +218,9 @@ impl NumberMarginals {
         self.bins_of_window().usual_value_share(self.window, deviation)
     }
 
-    /// Those that say most of the target in its window: over the bounds where these are it though a part of them was looked at, as that was wrong.
     fn bins_of_window(&self) -> &TargetBins {
         let [over_bounds, in_part] = &self.target_bins;
-        if self.window == TargetWindow::BOUNDS && in_part.is_of_part() { over_bounds } else { in_part }
+        self.told_by.of([over_bounds, in_part])
     }
 }
 

@@ -12,6 +12,7 @@ use reticent_core::schema::Schema;
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::TargetVariance;
+use reticent_math::look_checks::{is_cut_off, leaves_out};
 use reticent_math::range_search::{BinCounts, BoundsPart, find_part, seen_part, variance_at_least};
 use reticent_math::target_look::Look;
 
@@ -74,7 +75,31 @@ impl TargetBins {
 
     /// The part of the bounds in which the target is found, all of the bins' window where it is not.
     pub(crate) fn find_window(&self) -> TargetWindow {
-        let found = find_part(&self.bin_counts(), self.spared, self.look.doubt_share());
+        self.window_by(self.look)
+    }
+
+    /// What two looks find together, and which of them says most of it.
+    ///
+    /// Each checks the other, whose noise is its own. A part that seems to cut many rows off is given up for what the counts over the bounds say with as
+    /// little given up to noise; and what is found in a part, for the part, where those say that rows are beyond.
+    pub(crate) fn checked_window(over_bounds: &Self, in_part: &Self) -> (TargetWindow, Look) {
+        let found = in_part.find_window();
+        if !in_part.is_of_part() {
+            return (found, Look::InPart);
+        }
+        let part = part_of(in_part.window);
+        if is_cut_off(part, &in_part.bin_counts()) {
+            let wider = over_bounds.window_by(Look::InPart);
+            let window = if wider.half() > in_part.window.half() { wider } else { TargetWindow::BOUNDS };
+            return (window, Look::OverBounds);
+        }
+        let is_too_narrow = leaves_out(part_of(found), &over_bounds.bin_counts(), over_bounds.spared);
+        (if is_too_narrow { in_part.window } else { found }, Look::InPart)
+    }
+
+    /// The part of the bounds in which the target is found with as much given up to noise as a look gives.
+    fn window_by(&self, look: Look) -> TargetWindow {
+        let found = find_part(&self.bin_counts(), self.spared, look.doubt_share());
         if found == BoundsPart::BOUNDS {
             return self.window;
         }
@@ -121,6 +146,10 @@ impl TargetBins {
     fn bin_counts(&self) -> BinCounts<'_> {
         BinCounts { bins: &self.counts, noise: self.noise, rows: self.rows, rows_noise: self.rows_noise }
     }
+}
+
+fn part_of(window: TargetWindow) -> BoundsPart {
+    BoundsPart { centre: window.centre(), half: window.half() }
 }
 
 /// How far the fullest bin stands out of the two beside it, as a share of the rows:
@@ -237,6 +266,34 @@ mod tests {
         with_tail[40] += 96.0;
         let half = |look| target_bins(look, TargetWindow::BOUNDS, with_tail.clone(), 20.0).find_window().half();
         assert!(half(Look::OverBounds) < 0.1 && half(Look::InPart) > 0.25);
+    }
+
+    /// Of 3,200 rows half are in the first of 16 bins and noise seems to make it nearly all, so that the others are at the end of what is looked at next; then the same
+    /// rows where the second look misses a part of them which the first has seen.
+    #[test]
+    fn two_looks_for_a_target_check_each_other() {
+        let over_bounds = |noise| {
+            let mut counts = vec![100.0; 16];
+            (counts[0], counts[1]) = (1700.0, 100.0);
+            target_bins(Look::OverBounds, TargetWindow::BOUNDS, counts, noise)
+        };
+        let part = TargetWindow::new(-0.875, 0.125);
+        let in_part = |filled: &[(usize, f64)]| {
+            let mut counts = vec![0.0; 64];
+            filled.iter().for_each(|(bin, rows)| counts[*bin] = *rows);
+            target_bins(Look::InPart, part, counts, 10.0)
+        };
+        let cut_off = in_part(&[(0, 1700.0), (63, 1500.0)]);
+        let (window, told_by) = TargetBins::checked_window(&over_bounds(10.0), &cut_off);
+        assert_eq!((window, told_by), (TargetWindow::BOUNDS, Look::OverBounds));
+        // All rows in the first eighth of that part, of which the first look sees 1,400 beyond it, or has too much noise to tell.
+        let found = |noise| {
+            let narrow = in_part(&[(0, 1600.0), (7, 1600.0)]);
+            TargetBins::checked_window(&over_bounds(noise), &narrow)
+        };
+        assert_eq!(found(10.0), (part, Look::InPart));
+        let (window, told_by) = found(700.0);
+        assert!(window.half() < 0.2 * part.half() && told_by == Look::InPart, "{window:?}");
     }
 
     /// `e = 2^20 / (mu sqrt(share)) / rows` by hand: 1/20 of `mu²` at mu 1 and 100 declared rows is .0447 of the rows, and `8 (.15/e)²` is 90.

@@ -1,16 +1,8 @@
 //! Where in their bounds the labels of public rows lie, found in noisy counts of them: the part in which a product reads them.
 
+use crate::look_checks::{is_cut_off, leaves_out, pooled};
 use crate::range_search::{BinCounts, BoundsPart, find_part, spared, variance_at_least, widened};
 use crate::target_look::Look;
-
-/// Rows that stand at the end of a part say that it is cut off where they are this share of all, and by so many deviations of noise.
-const CUT_MIN: f64 = 0.2;
-const CUT_TOLD: f64 = 3.0;
-/// Rows beyond a part are told from noise where they are this share of all, and by so many deviations.
-const BEYOND_MIN: f64 = 0.05;
-const BEYOND_TOLD: f64 = 2.0;
-/// An end this near to that of the bounds is there.
-const EDGE: f64 = 1e-6;
 
 /// The product for which labels are looked for.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +53,7 @@ impl LabelSearch<'_> {
             return Ok(if wider.half > half { wider } else { BoundsPart::BOUNDS });
         }
         let mut found = BoundsPart { centre: centre + half * within.centre, half: half * within.half };
-        if part != BoundsPart::BOUNDS && self.leaves_out(found, &counts_over_bounds) {
+        if part != BoundsPart::BOUNDS && leaves_out(found, &counts_over_bounds, self.spared(counts_over_bounds.rows)) {
             found = in_part.part;
         }
         let rows = self.rows as f64;
@@ -97,55 +89,14 @@ impl LabelSearch<'_> {
     fn spared(&self, rows: f64) -> f64 {
         spared(self.column_squares.len(), rows / self.product_noise)
     }
-
-    /// Whether counts over the bounds say that more than 1 row in 20, and more than may be spared, is beyond a part, by two deviations of their noise:
-    /// ```text
-    ///   beyond:  (n - inside) and outside, weighed by their precisions;    inside, outside: sums of the bins that touch the part, and of the others
-    /// ```
-    fn leaves_out(&self, part: BoundsPart, counts: &BinCounts<'_>) -> bool {
-        let bins = counts.bins.len() as f64;
-        let [low, high] = part.ends().map(|end| end * bins);
-        let (mut inside, mut outside, mut bins_inside) = (0.0, 0.0, 0.0);
-        for (bin, count) in counts.bins.iter().enumerate() {
-            if bin as f64 + 1.0 > low && (bin as f64) < high {
-                inside += count;
-                bins_inside += 1.0;
-            } else {
-                outside += count;
-            }
-        }
-        let noise_square = counts.noise.powi(2);
-        let of_inside = noise_square * bins_inside + counts.rows_noise.powi(2);
-        let of_outside = noise_square * (bins - bins_inside);
-        let both = of_inside + of_outside;
-        let beyond = ((counts.rows - inside) * of_outside + outside * of_inside) / both;
-        let error = (of_inside * of_outside / both).sqrt();
-        beyond > self.spared(counts.rows).max(BEYOND_MIN) * counts.rows + BEYOND_TOLD * error
-    }
 }
 
 impl LabelCounts {
     /// Two counts of the same part, by their precision, in the wider bins of the two.
     fn pooled(&self, other: &Self) -> Self {
-        let bins = self.bins.len().min(other.bins.len());
-        let in_bins = |counts: &Self| -> (Vec<f64>, f64) {
-            let times = counts.bins.len() / bins;
-            let sums = counts.bins.chunks_exact(times).map(|bins| bins.iter().sum()).collect();
-            (sums, counts.noise * (times as f64).sqrt())
-        };
-        let ((one, one_noise), (two, two_noise)) = (in_bins(self), in_bins(other));
-        let of_one = two_noise.powi(2) / (one_noise.powi(2) + two_noise.powi(2));
-        let bins = one.iter().zip(two).map(|(one, two)| of_one * one + (1.0 - of_one) * two).collect();
-        Self { part: self.part, bins, noise: one_noise * of_one.sqrt() }
+        let (bins, noise) = pooled((&self.bins, self.noise), (&other.bins, other.noise));
+        Self { part: self.part, bins, noise }
     }
-}
-
-/// Whether more than a fifth of the rows lie in the last bin of a part on a side where the bounds go on, and stand out of the bins beside it: rows beyond
-/// the part are there.
-fn is_cut_off(part: BoundsPart, counts: &BinCounts<'_>) -> bool {
-    let is_full = |bin: usize| counts.spike(bin, CUT_TOLD).is_some_and(|rows| rows > CUT_MIN * counts.rows);
-    let ends = [(part.centre - part.half, 0), (part.centre + part.half, counts.bins.len() - 1)];
-    ends.into_iter().any(|(end, bin)| end.abs() < 1.0 - EDGE && is_full(bin))
 }
 
 #[cfg(test)]
@@ -256,34 +207,5 @@ mod tests {
             assert!(seen < 1.5 || ends(parts[1])[1] < 0.0, "{parts:?}");
             assert!(ends(found)[0] <= -0.39 && ends(found)[1] >= 0.75, "{seen} {found:?}");
         }
-    }
-
-    /// By hand: 200 of 1,000 rows are beyond 8 of 64 bins. The sums of these 8 and of the others say so together with a noise of
-    /// `(56 · 8 / 64)^(1/2) = 2.65` bins, and 150 more than may be are two of these for bins with noise 28.3.
-    #[test]
-    fn rows_beyond_a_part_are_told_from_noise() {
-        let search = LabelSearch { rows: 1000, column_squares: &[100.0; 10], product_noise: 500.0 };
-        let mut bins = vec![0.0; 64];
-        bins[16..24].fill(100.0);
-        bins[24..32].fill(25.0);
-        let part = BoundsPart { centre: 20.0 / 32.0 - 1.0, half: 0.124 };
-        let leaves_out = |noise: f64, part: BoundsPart| {
-            search.leaves_out(part, &BinCounts { bins: &bins, noise, rows: 1000.0, rows_noise: 0.0 })
-        };
-        assert!(leaves_out(28.3, part) && !leaves_out(28.4, part));
-        assert!(!leaves_out(1.0, BoundsPart { centre: 24.0 / 32.0 - 1.0, half: 0.249 }));
-    }
-
-    /// By hand: four bins with noise 1, which make two with noise `2^(1/2)`, beside two with noise 2: two parts in three and one.
-    #[test]
-    fn two_counts_of_one_part_are_pooled() {
-        let counts = |bins: &[f64], noise| LabelCounts { part: BoundsPart::BOUNDS, bins: bins.to_vec(), noise };
-        let pooled = counts(&[1.0, 2.0, 3.0, 4.0], 1.0).pooled(&counts(&[6.0, 1.0], 2.0));
-        let expected = [4.0, 5.0];
-        assert!(
-            pooled.bins.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12),
-            "{pooled:?}"
-        );
-        assert!((pooled.noise - (4.0f64 / 3.0).sqrt()).abs() < 1e-12);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   a released Gram matrix        noisy_spectrum ─▶ gram_regression,  quadratic_repair
-//!   released counts of a number   range_search,  target_look ─▶ label_search,  flag
+//!   released counts of a number   range_search,  target_look,  look_checks ─▶ label_search,  flag
 //!   released gradients            sequence_filter
 //!   a released linear statistic   whitening, public_design ─▶ (asked) ─▶ noise_aware_map, released_gradient
 //!   votes on public rows          soft_label_regression
@@ -20,6 +20,7 @@ pub mod sequence_filter;
 
 pub mod range_search;
 pub mod target_look;
+pub mod look_checks;
 pub mod label_search;
 pub mod flag;
 

@@ -1,0 +1,107 @@
+//! How two looks for a number in its bounds check each other: each has noise of its own, and what one hides the other may show.
+
+use crate::range_search::{BinCounts, BoundsPart};
+
+/// Rows that stand at the end of a part say that it is cut off where they are this share of all, and by so many deviations of noise.
+const CUT_MIN: f64 = 0.2;
+const CUT_TOLD: f64 = 3.0;
+/// Rows beyond a part are told from noise where they are this share of all, and by so many deviations.
+const BEYOND_MIN: f64 = 0.05;
+const BEYOND_TOLD: f64 = 2.0;
+/// An end this near to that of the bounds is there.
+const EDGE: f64 = 1e-6;
+
+/// Whether more than a fifth of the rows lie in the last bin of a part on a side where the bounds go on, and stand out of the bins beside it: rows beyond
+/// the part are there.
+#[must_use]
+pub fn is_cut_off(part: BoundsPart, counts: &BinCounts<'_>) -> bool {
+    let is_full = |bin: usize| counts.spike(bin, CUT_TOLD).is_some_and(|rows| rows > CUT_MIN * counts.rows);
+    let ends = [(part.centre - part.half, 0), (part.centre + part.half, counts.bins.len() - 1)];
+    ends.into_iter().any(|(end, bin)| end.abs() < 1.0 - EDGE && is_full(bin))
+}
+
+/// Whether counts over the bounds say that more than 1 row in 20, and more than may be spared, is beyond a part, by two deviations of their noise:
+/// ```text
+///   beyond:  (n - inside) and outside, weighed by their precisions;    inside, outside: sums of the bins that touch the part, and of the others
+/// ```
+#[must_use]
+pub fn leaves_out(part: BoundsPart, counts: &BinCounts<'_>, spared: f64) -> bool {
+    let bins = counts.bins.len() as f64;
+    let [low, high] = part.ends().map(|end| end * bins);
+    let (mut inside, mut outside, mut bins_inside) = (0.0, 0.0, 0.0);
+    for (bin, count) in counts.bins.iter().enumerate() {
+        if bin as f64 + 1.0 > low && (bin as f64) < high {
+            inside += count;
+            bins_inside += 1.0;
+        } else {
+            outside += count;
+        }
+    }
+    let noise_square = counts.noise.powi(2);
+    let of_inside = noise_square * bins_inside + counts.rows_noise.powi(2);
+    let of_outside = noise_square * (bins - bins_inside);
+    let both = of_inside + of_outside;
+    let beyond = ((counts.rows - inside) * of_outside + outside * of_inside) / both;
+    let error = (of_inside * of_outside / both).sqrt();
+    beyond > spared.max(BEYOND_MIN) * counts.rows + BEYOND_TOLD * error
+}
+
+/// Two counts of the same bounds with the noise of a bin, by their precision, in the wider bins of the two.
+#[must_use]
+pub fn pooled(one: (&[f64], f64), two: (&[f64], f64)) -> (Vec<f64>, f64) {
+    let bins = one.0.len().min(two.0.len());
+    let in_bins = |(counts, noise): (&[f64], f64)| -> (Vec<f64>, f64) {
+        let times = counts.len() / bins;
+        let sums = counts.chunks_exact(times).map(|bins| bins.iter().sum()).collect();
+        (sums, noise * (times as f64).sqrt())
+    };
+    let ((one, one_noise), (two, two_noise)) = (in_bins(one), in_bins(two));
+    let of_one = two_noise.powi(2) / (one_noise.powi(2) + two_noise.powi(2));
+    let bins = one.iter().zip(two).map(|(one, two)| of_one * one + (1.0 - of_one) * two).collect();
+    (bins, one_noise * of_one.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: 200 of 1,000 rows are beyond 8 of 64 bins. The sums of these 8 and of the others say so together with a noise of
+    /// `(56 · 8 / 64)^(1/2) = 2.65` bins, and 150 more than may be are two of these for bins with noise 28.3.
+    #[test]
+    fn rows_beyond_a_part_are_told_from_noise() {
+        let mut bins = vec![0.0; 64];
+        bins[16..24].fill(100.0);
+        bins[24..32].fill(25.0);
+        let part = BoundsPart { centre: 20.0 / 32.0 - 1.0, half: 0.124 };
+        let leaves_out = |noise: f64, part: BoundsPart, spared: f64| {
+            leaves_out(part, &BinCounts { bins: &bins, noise, rows: 1000.0, rows_noise: 0.0 }, spared)
+        };
+        assert!(leaves_out(28.3, part, 0.02) && !leaves_out(28.4, part, 0.02));
+        assert!(!leaves_out(1.0, part, 0.2), "as many may be spared");
+        assert!(!leaves_out(1.0, BoundsPart { centre: 24.0 / 32.0 - 1.0, half: 0.249 }, 0.02));
+    }
+
+    /// By hand: 210 of 1,000 rows in the last bin, where the bounds go on behind it, stand out of those beside it by three deviations of
+    /// `10 · 1.5^(1/2)` with room; and with noise of 60 they do not.
+    #[test]
+    fn rows_at_the_end_of_a_part_tell_that_it_is_cut_off() {
+        let mut bins = vec![790.0 / 63.0; 64];
+        bins[63] = 210.0;
+        let cut_off = |centre: f64, rows: f64, noise: f64| {
+            is_cut_off(BoundsPart { centre, half: 0.25 }, &BinCounts { bins: &bins, noise, rows, rows_noise: 0.0 })
+        };
+        assert!(cut_off(0.0, 1000.0, 10.0));
+        assert!(!cut_off(0.75, 1000.0, 10.0), "the bounds end there");
+        assert!(!cut_off(0.0, 1060.0, 10.0), "less than a fifth");
+        assert!(!cut_off(0.0, 1000.0, 60.0), "noise");
+    }
+
+    /// By hand: four bins with noise 1, which make two with noise `2^(1/2)`, beside two with noise 2: two parts in three and one.
+    #[test]
+    fn two_counts_of_one_part_are_pooled() {
+        let (bins, noise) = pooled((&[1.0, 2.0, 3.0, 4.0], 1.0), (&[6.0, 1.0], 2.0));
+        let expected = [4.0, 5.0];
+        assert!(bins.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12), "{bins:?}");
+        assert!((noise - (4.0f64 / 3.0).sqrt()).abs() < 1e-12);
+    }
+}
