@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use reticent_core::coding::Coding;
-use reticent_core::label_query::{
-    EventIds, LabelRelease, LabelReleaseError, NOT_PROTECTED, WeightList, WeightListError,
-};
+use reticent_core::label_query::{EventIds, LabelRelease, NOT_PROTECTED, WeightList, WeightListError};
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_core::record::Cell;
@@ -66,15 +64,8 @@ pub(super) fn fit(arguments: &WalrFitArguments) -> Result<(), Failure> {
         Answered::read(&arguments.answered, |id| read_features(&arguments.data, &schema, id))?;
     let features = PublicFeatures::of_expanded(&Coding::of(&schema), numbers);
     check_origin(&arguments.answered.weights, &fingerprint(&schema, &features))?;
-    let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &arguments.solver.0).map_err(
-        |error| {
-            if let ElsewhereError::Release(error) = &error {
-                unfit_release(&arguments.answered, error)
-            } else {
-                error.into()
-            }
-        },
-    )?;
+    let model = labels_elsewhere::fit(&schema, features, &list, &release, init.as_ref(), &arguments.solver.0)
+        .map_err(|error| unfit_release(&arguments.answered, error))?;
     out.write_and_finish(&model.to_json())?;
     let certificate = model.certificate.as_ref().expect("a release has a certificate");
     if arguments.json {
@@ -99,8 +90,9 @@ pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure>
             arguments.answered.weights.display()
         )));
     }
-    labels_elsewhere::check_target(&model.schema, &release)?;
-    let released = release.values_for(&list).map_err(|error| unfit_release(&arguments.answered, &error))?;
+    labels_elsewhere::check_target(&model.schema, &release)
+        .map_err(|error| unfit_release(&arguments.answered, error))?;
+    let released = release.values_for(&list).map_err(|error| unfit_release(&arguments.answered, error.into()))?;
     let evaluation = questions.evaluate(&released, release.noise_standard_deviation());
     if arguments.json {
         let mut document = report::evaluation_json(&evaluation);
@@ -177,8 +169,17 @@ fn read_release(path: &Path) -> Result<LabelRelease, Failure> {
     })
 }
 
-fn unfit_release(files: &AnsweredArguments, error: &LabelReleaseError) -> Failure {
-    Failure::Data(format!("{}: {error}", files.release.display()))
+/// Names the release where it is what does not fit.
+fn unfit_release(files: &AnsweredArguments, error: ElsewhereError) -> Failure {
+    let named = format!("{}: {error}", files.release.display());
+    match error {
+        ElsewhereError::Release(_) | ElsewhereError::Estimate(_) => Failure::Data(named),
+        ElsewhereError::Target { .. } => Failure::Usage(named),
+        ElsewhereError::Adjacency(_)
+        | ElsewhereError::Plan(_)
+        | ElsewhereError::Solver
+        | ElsewhereError::Features(_) => error.into(),
+    }
 }
 
 /// Refuses features that the weights were not made of: labels would be taken for those of other rows. Weights whose comment is gone are taken
