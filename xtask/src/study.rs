@@ -27,6 +27,7 @@ mod pretraining;
 mod report;
 mod reuters;
 mod runner;
+mod skewed;
 mod synthetic;
 mod table;
 mod walr;
@@ -100,6 +101,8 @@ enum Study {
     Synthetic,
     /// Generated tables that say nothing of the target: excess over the base rate or the mean
     NoSignal,
+    /// Generated numbers as costs and counts are: zeros, long tails, a group far out (variance that a fit leaves)
+    Skewed,
     /// Generated tables with flags that are hardly ever set: excess over the truth, and whether intervals hold their slopes
     Flags,
     /// Adult, Bank, California housing and bike sharing: how often 95 % intervals hold what all rows say without privacy (needs --data)
@@ -128,6 +131,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<(), String> {
         Study::Criteo => criteo::run(&mut runner),
         Study::Synthetic => synthetic::run(&mut runner),
         Study::NoSignal => no_signal::run(&mut runner),
+        Study::Skewed => skewed::run(&mut runner),
         Study::Flags => flags::run(&mut runner),
         Study::Intervals => intervals::run(&mut runner),
     }

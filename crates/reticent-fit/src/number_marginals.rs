@@ -159,6 +159,7 @@ impl NumberMarginals {
         let noise_squares = self.scaled.noise_squares(product_noise / self.usable);
         let BoundsPart { centre, half } = widened(found, variance, &noise_squares);
         self.window = TargetWindow::new(centre, half);
+        // Bins of a part count what is beyond it at its ends.
         if self.window == TargetWindow::BOUNDS && self.target_bins[1].is_of_part() {
             self.told_by = Look::OverBounds;
         }
