@@ -2,20 +2,24 @@
 
 use crate::range_search::{BinCounts, BoundsPart};
 
-/// Rows that stand at the end of a part say that it is cut off where they are this share of all, and by so many deviations of noise.
-const CUT_MIN: f64 = 0.2;
-const CUT_TOLD: f64 = 3.0;
+/// Rows that stand at the end of a part say that it is cut off where they are this share of all, and by so many deviations of noise: fewer rows
+/// have to be surer.
+const CUT: [(f64, f64); 2] = [(0.2, 3.0), (0.05, 4.0)];
 /// Rows beyond a part are told from noise where they are this share of all, and by so many deviations.
 const BEYOND_MIN: f64 = 0.05;
 const BEYOND_TOLD: f64 = 2.0;
 /// An end this near to that of the bounds is there.
 const EDGE: f64 = 1e-6;
 
-/// Whether more than a fifth of the rows lie in the last bin of a part on a side where the bounds go on, and stand out of the bins beside it: rows beyond
-/// the part are there.
+/// Whether more than a fifth of the rows, or surely more than a twentieth, lie in the last bin of a part on a side where the bounds go on, and stand out of
+/// the bins beside it: rows beyond the part are there.
 #[must_use]
 pub fn is_cut_off(part: BoundsPart, counts: &BinCounts<'_>) -> bool {
-    let is_full = |bin: usize| counts.spike(bin, CUT_TOLD).is_some_and(|rows| rows > CUT_MIN * counts.rows);
+    let is_full = |bin: usize| {
+        let holds =
+            |(share, told): &(f64, f64)| counts.spike(bin, *told).is_some_and(|rows| rows > share * counts.rows);
+        CUT.iter().any(holds)
+    };
     let ends = [(part.centre - part.half, 0), (part.centre + part.half, counts.bins.len() - 1)];
     ends.into_iter().any(|(end, bin)| end.abs() < 1.0 - EDGE && is_full(bin))
 }
@@ -81,19 +85,23 @@ mod tests {
         assert!(!leaves_out(1.0, BoundsPart { centre: 24.0 / 32.0 - 1.0, half: 0.249 }, 0.02));
     }
 
-    /// By hand: 210 of 1,000 rows in the last bin, where the bounds go on behind it, stand out of those beside it by three deviations of
-    /// `10 · 1.5^(1/2)` with room; and with noise of 60 they do not.
+    /// By hand: rows in the last bin, where the bounds go on behind it, and 10 in each of the others; what stands out is 10 less, with a noise of
+    /// `1.5^(1/2)` bins. 210 of 1,000 do by three of these for bins with noise 54, and 60 by four of them for 10.2.
     #[test]
     fn rows_at_the_end_of_a_part_tell_that_it_is_cut_off() {
-        let mut bins = vec![790.0 / 63.0; 64];
-        bins[63] = 210.0;
-        let cut_off = |centre: f64, rows: f64, noise: f64| {
-            is_cut_off(BoundsPart { centre, half: 0.25 }, &BinCounts { bins: &bins, noise, rows, rows_noise: 0.0 })
+        let cut_off = |centre: f64, last: f64, noise: f64| {
+            let mut bins = vec![10.0; 64];
+            bins[63] = last;
+            is_cut_off(
+                BoundsPart { centre, half: 0.25 },
+                &BinCounts { bins: &bins, noise, rows: 1000.0, rows_noise: 0.0 },
+            )
         };
-        assert!(cut_off(0.0, 1000.0, 10.0));
-        assert!(!cut_off(0.75, 1000.0, 10.0), "the bounds end there");
-        assert!(!cut_off(0.0, 1060.0, 10.0), "less than a fifth");
-        assert!(!cut_off(0.0, 1000.0, 60.0), "noise");
+        assert!(cut_off(0.0, 210.0, 54.0) && !cut_off(0.0, 210.0, 55.0));
+        assert!(!cut_off(0.0, 190.0, 40.0), "less than a fifth, and too few for so much noise");
+        assert!(cut_off(0.0, 60.0, 10.2) && !cut_off(0.0, 60.0, 10.3));
+        assert!(!cut_off(0.0, 49.0, 0.1), "less than a twentieth");
+        assert!(!cut_off(0.75, 210.0, 10.0), "the bounds end there");
     }
 
     /// By hand: four bins with noise 1, which make two with noise `2^(1/2)`, beside two with noise 2: two parts in three and one.
