@@ -12,7 +12,7 @@ use reticent_core::schema::Schema;
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::TargetVariance;
-use reticent_math::look_checks::{is_cut_off, leaves_out};
+use reticent_math::look_checks::{Finding, check};
 use reticent_math::range_search::{BinCounts, BoundsPart, find_part, seen_part, variance_at_least};
 use reticent_math::target_look::Look;
 
@@ -84,17 +84,16 @@ impl TargetBins {
     /// little given up to noise; and what is found in a part, for the part, where those say that rows are beyond.
     pub(crate) fn checked_window(over_bounds: &Self, in_part: &Self) -> (TargetWindow, Look) {
         let found = in_part.find_window();
-        if !in_part.is_of_part() {
-            return (found, Look::InPart);
+        let counts = [&over_bounds.bin_counts(), &in_part.bin_counts()];
+        match check(part_of(in_part.window), part_of(found), counts, over_bounds.spared) {
+            Finding::PartCutsOff => {
+                let wider = over_bounds.window_by(Look::InPart);
+                let window = if wider.half() > in_part.window.half() { wider } else { TargetWindow::BOUNDS };
+                (window, Look::OverBounds)
+            }
+            Finding::LeavesOut => (in_part.window, Look::InPart),
+            Finding::Holds => (found, Look::InPart),
         }
-        let part = part_of(in_part.window);
-        if is_cut_off(part, &in_part.bin_counts()) {
-            let wider = over_bounds.window_by(Look::InPart);
-            let window = if wider.half() > in_part.window.half() { wider } else { TargetWindow::BOUNDS };
-            return (window, Look::OverBounds);
-        }
-        let is_too_narrow = leaves_out(part_of(found), &over_bounds.bin_counts(), over_bounds.spared);
-        (if is_too_narrow { in_part.window } else { found }, Look::InPart)
     }
 
     /// The part of the bounds in which the target is found with as much given up to noise as a look gives.

@@ -1,6 +1,6 @@
 //! Where in their bounds the labels of public rows lie, found in noisy counts of them: the part in which a product reads them.
 
-use crate::look_checks::{is_cut_off, leaves_out, pooled};
+use crate::look_checks::{Finding, check, pooled};
 use crate::range_search::{BinCounts, BoundsPart, find_part, spared, variance_at_least, widened};
 use crate::target_look::Look;
 
@@ -30,7 +30,7 @@ impl LabelSearch<'_> {
     /// The part in which labels are read. `count` is asked for them twice: over the bounds, and in the part that those say.
     ///
     /// Each look checks the other, whose noise is its own. A part that seems to cut many rows off is given up, and what is found in it where the
-    /// counts over the bounds say that rows are beyond: see `is_cut_off`, `leaves_out`. Where the first look tells nothing, both are of the bounds and
+    /// counts over the bounds say that rows are beyond: see [`check`]. Where the first look tells nothing, both are of the bounds and
     /// count together.
     ///
     /// What is found is made wider where noise is negligible ([`widened`]): what it adds to predictions is taken from the columns as if they were
@@ -48,13 +48,14 @@ impl LabelSearch<'_> {
         }
         let (within, counts) = self.part_of(Look::InPart, &in_part);
         let BoundsPart { centre, half } = in_part.part;
-        if is_cut_off(in_part.part, &counts) {
-            let wider = self.part_of(Look::InPart, &over_bounds).0;
-            return Ok(if wider.half > half { wider } else { BoundsPart::BOUNDS });
-        }
         let mut found = BoundsPart { centre: centre + half * within.centre, half: half * within.half };
-        if part != BoundsPart::BOUNDS && leaves_out(found, &counts_over_bounds, self.spared(counts_over_bounds.rows)) {
-            found = in_part.part;
+        match check(in_part.part, found, [&counts_over_bounds, &counts], self.spared(counts_over_bounds.rows)) {
+            Finding::PartCutsOff => {
+                let wider = self.part_of(Look::InPart, &over_bounds).0;
+                return Ok(if wider.half > half { wider } else { BoundsPart::BOUNDS });
+            }
+            Finding::LeavesOut => found = in_part.part,
+            Finding::Holds => {}
         }
         let rows = self.rows as f64;
         let noise_square = |square: &f64| (self.product_noise.powi(2) / (square * rows)).min(square / rows);

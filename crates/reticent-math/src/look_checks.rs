@@ -11,10 +11,33 @@ const BEYOND_TOLD: f64 = 2.0;
 /// An end this near to that of the bounds is there.
 const EDGE: f64 = 1e-6;
 
+/// What two looks say of what the second has found in the part that the first says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The part itself cuts rows off.
+    PartCutsOff,
+    /// The part holds the rows, and what was found in it does not.
+    LeavesOut,
+    /// Nothing contradicts it.
+    Holds,
+}
+
+/// Checks what was `found` in a part by the counts over the bounds and in that part, where so many of the rows may be spared. Where the part is all of
+/// the bounds there is nothing to check.
+#[must_use]
+pub fn check(part: BoundsPart, found: BoundsPart, [over_bounds, in_part]: [&BinCounts<'_>; 2], spared: f64) -> Finding {
+    if is_cut_off(part, in_part) {
+        Finding::PartCutsOff
+    } else if part != BoundsPart::BOUNDS && leaves_out(found, over_bounds, spared) {
+        Finding::LeavesOut
+    } else {
+        Finding::Holds
+    }
+}
+
 /// Whether more than a fifth of the rows, or surely more than a twentieth, lie in the last bin of a part on a side where the bounds go on, and stand out of
 /// the bins beside it: rows beyond the part are there.
-#[must_use]
-pub fn is_cut_off(part: BoundsPart, counts: &BinCounts<'_>) -> bool {
+fn is_cut_off(part: BoundsPart, counts: &BinCounts<'_>) -> bool {
     let is_full = |bin: usize| {
         let holds =
             |(share, told): &(f64, f64)| counts.spike(bin, *told).is_some_and(|rows| rows > share * counts.rows);
@@ -28,8 +51,7 @@ pub fn is_cut_off(part: BoundsPart, counts: &BinCounts<'_>) -> bool {
 /// ```text
 ///   beyond:  (n - inside) and outside, weighed by their precisions;    inside, outside: sums of the bins that touch the part, and of the others
 /// ```
-#[must_use]
-pub fn leaves_out(part: BoundsPart, counts: &BinCounts<'_>, spared: f64) -> bool {
+fn leaves_out(part: BoundsPart, counts: &BinCounts<'_>, spared: f64) -> bool {
     let bins = counts.bins.len() as f64;
     let [low, high] = part.ends().map(|end| end * bins);
     let (mut inside, mut outside, mut bins_inside) = (0.0, 0.0, 0.0);

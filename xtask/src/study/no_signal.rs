@@ -182,11 +182,11 @@ fn schema(shape: &Shape) -> String {
     schema
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn mean_square(values: &[f64], around: f64) -> f64 {
+pub(super) fn mean_square(values: &[f64], around: f64) -> f64 {
     values.iter().map(|value| (value - around).powi(2)).sum::<f64>() / values.len() as f64
 }
 

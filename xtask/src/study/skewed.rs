@@ -4,6 +4,7 @@
 use fastrand::Rng;
 
 use super::case::{Case, Figures, NON_PRIVATE};
+use super::no_signal::{mean, mean_square};
 use super::normal::{dot, normal};
 use super::report;
 use super::runner::Runner;
@@ -72,8 +73,7 @@ fn measure(runner: &mut Runner<'_>, target: &Target, seed: u64) -> Result<(), St
     let (training, of_training) = rows(target, ROWS, &mut random);
     let (fresh, of_fresh) = rows(target, FRESH_ROWS, &mut random);
     let (training, fresh) = (runner.write("training.csv", &training)?, runner.write("fresh.csv", &fresh)?);
-    let mean = of_training.iter().sum::<f64>() / ROWS as f64;
-    let variance = of_fresh.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / FRESH_ROWS as f64;
+    let variance = mean_square(&of_fresh, mean(&of_training));
     let mut cases = vec![Case::open(target.name, NON_PRIVATE)];
     for epsilon in runner.epsilons(&[0.5, 1.0, 3.0]) {
         for (method, adjacency) in [("noisy-gd", "add-remove"), ("gram", "add-remove"), ("walr", "label")] {
@@ -132,8 +132,8 @@ mod tests {
     fn counts_are_poissons() {
         let mut random = Rng::with_seed(1);
         let counts: Vec<f64> = (0..100_000).map(|_| count(2.5, &mut random)).collect();
-        let mean = counts.iter().sum::<f64>() / 1e5;
-        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 1e5;
+        let mean = mean(&counts);
+        let variance = mean_square(&counts, mean);
         assert!((mean - 2.5).abs() < 0.025 && (variance - 2.5).abs() < 0.07, "{mean} {variance}");
     }
 }
