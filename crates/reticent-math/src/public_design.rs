@@ -13,7 +13,7 @@
 //! features, and the integers made of it are checked.
 
 use faer::linalg::solvers::Solve;
-use faer::{Mat, MatRef};
+use faer::{Mat, MatRef, RowRef};
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -298,18 +298,22 @@ fn integers_of_blocks(
 /// that is not finite becomes zero.
 fn integers_within(rows: MatRef<'_, f64>, factor: f64) -> Vec<i32> {
     let limit = i128::from(INTEGER_NORM) * i128::from(INTEGER_NORM);
-    let mut integers = Vec::with_capacity(rows.nrows() * rows.ncols());
-    for index in 0..rows.nrows() {
-        let row = rows.row(index) * faer::Scale(factor);
-        let norm = row.norm_l2();
+    let columns = rows.ncols();
+    let (mut integers, mut row) = (vec![0; rows.nrows() * columns], vec![0.0; columns]);
+    for (index, whole) in integers.chunks_exact_mut(columns.max(1)).enumerate() {
+        row.iter_mut().zip(rows.row(index).iter()).for_each(|(to, value)| *to = value * factor);
+        let square: f64 = row.iter().map(|value| value * value).sum();
+        // The slower norm has no squares that are too large.
+        let norm = if square.is_finite() { square.sqrt() } else { RowRef::from_slice(&row).norm_l2() };
         // NaN compares false: such a row is not usable either.
-        let usable = norm.is_finite();
+        if !norm.is_finite() {
+            continue;
+        }
         let mut scale = f64::from(INTEGER_NORM) / norm.max(1.0);
         loop {
-            let whole: Vec<i32> = row.iter().map(|value| if usable { (value * scale) as i32 } else { 0 }).collect();
+            whole.iter_mut().zip(&row).for_each(|(to, value)| *to = (value * scale) as i32);
             let square: i128 = whole.iter().map(|&value| i128::from(value) * i128::from(value)).sum();
             if square <= limit {
-                integers.extend(whole);
                 break;
             }
             scale *= 1.0 - 1e-9;

@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use faer::{Mat, MatMut, MatRef};
+use pulp::Arch;
 
 use crate::fixed_sequence::FixedSequence;
-use crate::product::{add_product, product};
+use crate::product::add_product;
 use crate::row_blocks::{of_row_blocks, rows_of_task, sum_of_row_blocks};
 
 /// Rows × columns of public numbers.
@@ -100,14 +101,14 @@ impl<'a> PublicRows<'a> {
         let (count, columns) = (rows.len(), self.ncols());
         room.resize(count * columns, 0.0);
         match &self.0 {
-            // One pass over all of the block, in vector instructions.
+            // One pass over all of the block, in the widest vector instructions of the machine.
             Kept::Codes { codes, step, .. } => {
                 let codes = &codes[rows.start * columns..rows.end * columns];
-                room.iter_mut().zip(codes).for_each(|(number, code)| *number = f64::from(*code) * step);
+                Arch::new().dispatch(|| widen(room, codes, *step));
             }
             Kept::Integers { integers, width, step, .. } if *width == columns => {
                 let integers = &integers[rows.start * columns..rows.end * columns];
-                room.iter_mut().zip(integers).for_each(|(number, integer)| *number = f64::from(*integer) * step);
+                Arch::new().dispatch(|| widen(room, integers, *step));
             }
             Kept::Numbers(_) | Kept::Integers { .. } => {
                 room.chunks_exact_mut(columns.max(1)).zip(rows).for_each(|(room, row)| self.write_row(row, room));
@@ -118,10 +119,11 @@ impl<'a> PublicRows<'a> {
 
     /// Rows that are worth going through at a time.
     pub(crate) fn rows_of_part(&self) -> usize {
-        (NUMBERS_OF_PART / self.ncols().max(1)).clamp(1, ROWS_OF_PART)
+        let columns = self.ncols().max(1);
+        (NUMBERS_OF_PART / columns).clamp(ROWS_OF_PART.0, ROWS_OF_PART.1).min((NUMBERS_MAX / columns).max(1))
     }
 
-    /// Calls `visit` with some rows, so many at a time that however wide they are they take little room.
+    /// Calls `visit` with some rows, so many at a time that they stay in a core's cache, but for wide ones.
     pub(crate) fn for_each_part(&self, rows: Range<usize>, mut visit: impl FnMut(Range<usize>, MatRef<'_, f64>)) {
         let (mut room, length) = (Vec::new(), self.rows_of_part());
         for start in rows.clone().step_by(length) {
@@ -179,8 +181,13 @@ impl<'a> PublicRows<'a> {
 
     /// `X w` for weights `w`, columns × outputs.
     pub(crate) fn times(&self, weights: &Mat<f64>) -> Mat<f64> {
-        let blocks =
-            of_row_blocks(self.nrows(), 1, |rows| (rows.start, product(self.block(rows, &mut Vec::new()), weights)));
+        let blocks = of_row_blocks(self.nrows(), rows_of_task(self.nrows(), 1), |rows| {
+            let (start, mut scores) = (rows.start, Mat::zeros(rows.len(), weights.ncols()));
+            self.for_each_part(rows, |part, rows| {
+                add_product(scores.subrows_mut(part.start - start, part.len()), rows, weights);
+            });
+            (start, scores)
+        });
         let mut scores = Mat::zeros(self.nrows(), weights.ncols());
         for (start, block) in blocks {
             scores.subrows_mut(start, block.nrows()).copy_from(block);
@@ -190,8 +197,8 @@ impl<'a> PublicRows<'a> {
 
     /// `Xᵀ Z` for as many other rows.
     pub(crate) fn transpose_times(&self, others: PublicRows<'_>) -> Mat<f64> {
-        self.sum((self.ncols(), others.ncols()), |sum, part, rows| {
-            add_product(sum, rows.transpose(), others.block(part, &mut Vec::new()));
+        self.sum_beside(others, (self.ncols(), others.ncols()), |sum, rows, others| {
+            add_product(sum, rows.transpose(), others);
         })
     }
 
@@ -204,6 +211,20 @@ impl<'a> PublicRows<'a> {
         sum_of_row_blocks(self.nrows(), rows_of_task(self.nrows(), nrows * ncols), |rows| {
             let mut sum = Mat::zeros(nrows, ncols);
             self.for_each_part(rows, |part, rows| add(sum.as_mut(), part, rows));
+            sum
+        })
+    }
+
+    /// The same of these rows and those of others in the same places.
+    pub(crate) fn sum_beside(
+        &self,
+        others: PublicRows<'_>,
+        (nrows, ncols): (usize, usize),
+        add: impl Fn(MatMut<'_, f64>, MatRef<'_, f64>, MatRef<'_, f64>) + Sync,
+    ) -> Mat<f64> {
+        sum_of_row_blocks(self.nrows(), rows_of_task(self.nrows(), nrows * ncols), |rows| {
+            let (mut sum, mut room) = (Mat::zeros(nrows, ncols), Vec::new());
+            self.for_each_part(rows, |part, rows| add(sum.as_mut(), rows, others.block(part, &mut room)));
             sum
         })
     }
@@ -225,11 +246,20 @@ impl<'a> PublicRows<'a> {
     }
 }
 
+/// Each number in its place, in steps of `step`.
+#[inline(always)]
+fn widen<T: Copy + Into<f64>>(room: &mut [f64], kept: &[T], step: f64) {
+    room.iter_mut().zip(kept).for_each(|(number, kept)| *number = (*kept).into() * step);
+}
+
 /// Of the rows that are drawn.
 const SEED: u64 = 20_000;
-/// Most rows that are widened at a time, and most numbers of them, however wide rows are: 8 MiB.
-const ROWS_OF_PART: usize = 2_048;
-const NUMBERS_OF_PART: usize = 1 << 20;
+/// Numbers that are widened at a time, in 256 KiB: two such blocks and a product of theirs stay in a core's cache.
+const NUMBERS_OF_PART: usize = 1 << 15;
+/// Least and most rows of them. The products of columns are read and written once for all rows of a part, so these must not be few.
+const ROWS_OF_PART: (usize, usize) = (256, 2_048);
+/// Most numbers of a part, however wide rows are: 8 MiB.
+const NUMBERS_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -123,19 +123,8 @@ pub fn descend(
 /// `(1/n) D^T p(theta)`.
 fn mean_product(features: PublicRows<'_>, rows: PublicRows<'_>, model: ResponseModel, weights: &Mat<f64>) -> Mat<f64> {
     let outputs = model.outputs();
-    let sum = features.sum((rows.ncols(), outputs), |sum, part, features| {
-        let mut means = product(features, weights);
-        let mut scores = vec![0.0; outputs];
-        for row in 0..part.len() {
-            for (output, score) in scores.iter_mut().enumerate() {
-                *score = means[(row, output)];
-            }
-            model.mean(&mut scores);
-            for (output, mean) in scores.iter().enumerate() {
-                means[(row, output)] = *mean;
-            }
-        }
-        add_product(sum, rows.block(part, &mut Vec::new()).transpose(), &means);
+    let sum = features.sum_beside(rows, (rows.ncols(), outputs), |sum, features, rows| {
+        add_product(sum, rows.transpose(), model.means(features, weights));
     });
     sum * faer::Scale(1.0 / features.nrows() as f64)
 }

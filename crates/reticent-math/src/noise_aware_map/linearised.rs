@@ -8,7 +8,7 @@ use super::algebra::{mirror_lower_half, stack};
 use super::prior::weights_of;
 use super::row_sample::RowSample;
 use super::{Prior, ResponseModel, Statistic};
-use crate::product::{add_lower_half, add_product, product};
+use crate::product::{add_lower_half, add_product};
 use crate::row_blocks::{of_row_blocks, rows_of_task, sum_of_row_blocks};
 
 /// Residual, its derivative and its covariance at some parameters, in contrasts.
@@ -97,14 +97,15 @@ impl Sums {
         let mut expected = Mat::zeros(outputs, model.outputs());
         let mut jacobian = Mat::zeros(outputs * contrasts, columns * contrasts);
         let mut covariance = Mat::zeros(outputs * contrasts, outputs * contrasts);
-        let mut room = vec![0.0; BLOCK * outputs];
+        let mut room = Vec::new();
         each_block(statistic, model, weights, rows, |features, rows, means| {
             add_product(expected.as_mut(), rows.transpose(), means);
             let contrast_means = means * &basis;
             for first in 0..contrasts {
                 for second in 0..=first {
                     let covariances = contrast_covariances(model, means, contrast_means.as_ref(), first, second);
-                    let scaled = &mut room[..rows.nrows() * outputs];
+                    room.resize(rows.nrows() * outputs, 0.0);
+                    let scaled: &mut [f64] = &mut room;
                     for ((row, scaled), factor) in scaled.chunks_exact_mut(outputs).enumerate().zip(covariances) {
                         scaled.iter_mut().zip(rows.row(row).iter()).for_each(|(to, value)| *to = value * factor);
                     }
@@ -180,27 +181,11 @@ fn each_block(
     rows: Range<usize>,
     mut visit: impl FnMut(MatRef<'_, f64>, MatRef<'_, f64>, MatRef<'_, f64>),
 ) {
-    let mut scores = vec![0.0; model.outputs()];
-    let (mut of_features, mut of_rows) = (Vec::new(), Vec::new());
-    for first in rows.clone().step_by(BLOCK) {
-        let count = BLOCK.min(rows.end - first);
-        let features = statistic.features.block(first..first + count, &mut of_features);
-        let mut means = product(features, weights);
-        for row in 0..count {
-            for (output, score) in scores.iter_mut().enumerate() {
-                *score = means[(row, output)];
-            }
-            model.mean(&mut scores);
-            for (output, mean) in scores.iter().enumerate() {
-                means[(row, output)] = *mean;
-            }
-        }
-        visit(features, statistic.rows.block(first..first + count, &mut of_rows), means.as_ref());
-    }
+    let mut room = Vec::new();
+    statistic.features.for_each_part(rows, |part, features| {
+        visit(features, statistic.rows.block(part, &mut room), model.means(features, weights).as_ref());
+    });
 }
-
-/// Rows that are worked on at a time.
-const BLOCK: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
@@ -210,7 +195,7 @@ mod tests {
     /// Over several blocks of several tasks.
     #[test]
     fn sums_are_those_of_one_row_after_another() {
-        let (rows, columns, outputs, labels_per_row, noise) = (3 * BLOCK + 5, 3, 2, 4.0, 0.5);
+        let (rows, columns, outputs, labels_per_row, noise) = (6_149, 3, 2, 4.0, 0.5);
         let mut sequence = FixedSequence::new(8);
         let mut normal = |rows, columns| Mat::from_fn(rows, columns, |_, _| sequence.next_normal());
         let (features, vectors) = (normal(rows, columns), normal(rows, outputs));

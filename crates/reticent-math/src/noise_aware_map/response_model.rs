@@ -1,6 +1,8 @@
 //! How a label depends on its score, and the contrasts that are fitted of it.
 
-use faer::Mat;
+use faer::{Mat, MatRef};
+
+use crate::product::product;
 
 /// How a label depends on its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,18 @@ impl ResponseModel {
                 }
             }),
         }
+    }
+
+    /// Means of rows' labels, rows × outputs, from their features and weights, columns × outputs.
+    pub(crate) fn means(self, features: MatRef<'_, f64>, weights: &Mat<f64>) -> Mat<f64> {
+        let mut means = product(features, weights);
+        let mut of_row = vec![0.0; self.outputs()];
+        for row in 0..means.nrows() {
+            of_row.iter_mut().zip(means.row(row).iter()).for_each(|(place, score)| *place = *score);
+            self.mean(&mut of_row);
+            means.row_mut(row).iter_mut().zip(&of_row).for_each(|(place, mean)| *place = *mean);
+        }
+        means
     }
 
     /// Means of a row's labels, from its scores, in place.
