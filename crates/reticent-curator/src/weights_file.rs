@@ -171,16 +171,18 @@ fn whole_number(text: &[u8]) -> Option<i32> {
         [b'-', digits @ ..] => (digits, -1),
         digits => (digits, 1),
     };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+    if digits.is_empty() {
         return None;
     }
-    // Zeros in front do not count; ten digits fit 64 bits.
-    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
-    let digits = &digits[zeros..];
-    if digits.len() > 10 {
-        return None;
+    let mut size = 0;
+    for digit in digits {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        // Zeros in front do not count, and what is too large stays so.
+        size = (size * 10 + i64::from(digit)).min(i64::from(u32::MAX));
     }
-    let size = digits.iter().fold(0i64, |size, digit| size * 10 + i64::from(digit - b'0'));
     i32::try_from(sign * size).ok()
 }
 
