@@ -154,8 +154,8 @@ impl<'a> Descent<'a> {
     /// Goes to about where the mode is by the rows of the sample, whose sums take a small part of the time of those of all; or nowhere.
     fn come_near(&mut self, choice: Choice, precision: &PriorPrecision) {
         let Some(sample) = self.sample else { return };
-        self.point = None;
-        let mut residual = self.residual_at(&self.parameters);
+        let known = self.point.take().map(|point| point.residual);
+        let mut residual = known.unwrap_or_else(|| self.residual_at(&self.parameters));
         for _ in 0..STEPS_NEAR {
             let point = Linearised::near(self.statistic, sample, self.model, self.prior, &self.parameters, residual);
             // What some rows are too badly scaled for all may not be.
