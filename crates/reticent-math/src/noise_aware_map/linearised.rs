@@ -101,10 +101,10 @@ impl Sums {
         each_block(statistic, model, weights, rows, |features, rows, means| {
             add_product(expected.as_mut(), rows.transpose(), means);
             let contrast_means = means * &basis;
+            room.resize(rows.nrows() * outputs, 0.0);
             for first in 0..contrasts {
                 for second in 0..=first {
                     let covariances = contrast_covariances(model, means, contrast_means.as_ref(), first, second);
-                    room.resize(rows.nrows() * outputs, 0.0);
                     let scaled: &mut [f64] = &mut room;
                     for ((row, scaled), factor) in scaled.chunks_exact_mut(outputs).enumerate().zip(covariances) {
                         scaled.iter_mut().zip(rows.row(row).iter()).for_each(|(to, value)| *to = value * factor);
