@@ -132,6 +132,17 @@ impl<'a> PublicRows<'a> {
         }
     }
 
+    /// The same, with the rows of others in the same places.
+    pub(crate) fn for_each_part_beside(
+        &self,
+        others: PublicRows<'_>,
+        rows: Range<usize>,
+        mut visit: impl FnMut(MatRef<'_, f64>, MatRef<'_, f64>),
+    ) {
+        let mut room = Vec::new();
+        self.for_each_part(rows, |part, rows| visit(rows, others.block(part, &mut room)));
+    }
+
     /// Calls `visit` with each of some rows, in their order.
     pub(crate) fn for_each_row(&self, rows: Range<usize>, mut visit: impl FnMut(&[f64])) {
         let mut row = vec![0.0; self.ncols()];
@@ -223,8 +234,8 @@ impl<'a> PublicRows<'a> {
         add: impl Fn(MatMut<'_, f64>, MatRef<'_, f64>, MatRef<'_, f64>) + Sync,
     ) -> Mat<f64> {
         sum_of_row_blocks(self.nrows(), rows_of_task(self.nrows(), nrows * ncols), |rows| {
-            let (mut sum, mut room) = (Mat::zeros(nrows, ncols), Vec::new());
-            self.for_each_part(rows, |part, rows| add(sum.as_mut(), rows, others.block(part, &mut room)));
+            let mut sum = Mat::zeros(nrows, ncols);
+            self.for_each_part_beside(others, rows, |rows, others| add(sum.as_mut(), rows, others));
             sum
         })
     }

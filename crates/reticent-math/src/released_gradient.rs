@@ -122,11 +122,7 @@ pub fn descend(
 
 /// `(1/n) D^T p(theta)`.
 fn mean_product(features: PublicRows<'_>, rows: PublicRows<'_>, model: ResponseModel, weights: &Mat<f64>) -> Mat<f64> {
-    let outputs = model.outputs();
-    let sum = features.sum_beside(rows, (rows.ncols(), outputs), |sum, features, rows| {
-        add_product(sum, rows.transpose(), model.means(features, weights));
-    });
-    sum * faer::Scale(1.0 / features.nrows() as f64)
+    model.expected_sum(features, rows, weights) * faer::Scale(1.0 / features.nrows() as f64)
 }
 
 /// Largest eigenvalue of `X^T X / n` times the largest second derivative of the loss, by power iteration, 10 % up.

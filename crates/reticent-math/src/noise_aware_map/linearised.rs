@@ -9,7 +9,7 @@ use super::prior::weights_of;
 use super::row_sample::RowSample;
 use super::{Prior, ResponseModel, Statistic};
 use crate::product::{add_lower_half, add_product};
-use crate::row_blocks::{of_row_blocks, rows_of_task, sum_of_row_blocks};
+use crate::row_blocks::{of_row_blocks, rows_of_task};
 
 /// Residual, its derivative and its covariance at some parameters, in contrasts.
 #[derive(Clone)]
@@ -60,15 +60,8 @@ pub(super) fn residual(
     prior: &Prior,
     parameters: &Mat<f64>,
 ) -> Mat<f64> {
-    let (weights, basis) = (weights_of(parameters, model, prior), model.basis());
-    let expected = sum_of_row_blocks(statistic.features.nrows(), task(statistic, model), |rows| {
-        let mut expected = Mat::zeros(statistic.rows.ncols(), model.outputs());
-        each_block(statistic, model, &weights, rows, |_, rows, means| {
-            add_product(expected.as_mut(), rows.transpose(), means);
-        });
-        stack((expected * &basis).as_ref())
-    });
-    stack((statistic.released * &basis).as_ref()) - expected
+    let expected = model.expected_sum(statistic.features, statistic.rows, &weights_of(parameters, model, prior));
+    stack(((statistic.released - expected) * model.basis()).as_ref())
 }
 
 /// What some rows add up to, in contrasts.
@@ -83,11 +76,12 @@ struct Sums {
 
 impl Sums {
     fn of_all(statistic: &Statistic<'_>, model: ResponseModel, weights: &Mat<f64>) -> Self {
-        let sums = of_row_blocks(statistic.features.nrows(), task(statistic, model), |rows| {
-            Self::of(statistic, model, weights, rows)
-        });
+        let (rows, columns) = (statistic.features.nrows(), statistic.features.ncols());
+        let (outputs, contrasts) = (statistic.rows.ncols(), model.contrasts());
+        let task = rows_of_task(rows, outputs * (outputs + columns) * contrasts.pow(2));
+        let sums = of_row_blocks(rows, task, |rows| Self::of(statistic, model, weights, rows));
         let mut sums = sums.into_iter().reduce(Self::joined).expect("one block at least");
-        sums.mirror(model.contrasts());
+        sums.mirror(contrasts);
         sums
     }
 
@@ -98,18 +92,18 @@ impl Sums {
         let mut jacobian = Mat::zeros(outputs * contrasts, columns * contrasts);
         let mut covariance = Mat::zeros(outputs * contrasts, outputs * contrasts);
         let mut room = Vec::new();
-        each_block(statistic, model, weights, rows, |features, rows, means| {
-            add_product(expected.as_mut(), rows.transpose(), means);
-            let contrast_means = means * &basis;
+        statistic.features.for_each_part_beside(statistic.rows, rows, |features, rows| {
+            let means = model.means(features, weights);
+            add_product(expected.as_mut(), rows.transpose(), &means);
+            let contrast_means = &means * &basis;
             room.resize(rows.nrows() * outputs, 0.0);
             for first in 0..contrasts {
                 for second in 0..=first {
-                    let covariances = contrast_covariances(model, means, contrast_means.as_ref(), first, second);
-                    let scaled: &mut [f64] = &mut room;
-                    for ((row, scaled), factor) in scaled.chunks_exact_mut(outputs).enumerate().zip(covariances) {
+                    let covariances = contrast_covariances(model, &means, &contrast_means, first, second);
+                    for ((row, scaled), factor) in room.chunks_exact_mut(outputs).enumerate().zip(covariances) {
                         scaled.iter_mut().zip(rows.row(row).iter()).for_each(|(to, value)| *to = value * factor);
                     }
-                    let scaled = MatRef::from_row_major_slice(scaled, rows.nrows(), outputs).transpose();
+                    let scaled = MatRef::from_row_major_slice(&room, rows.nrows(), outputs).transpose();
                     let corner = jacobian.submatrix_mut(first * outputs, second * columns, outputs, columns);
                     add_product(corner, scaled, features);
                     let corner = covariance.submatrix_mut(first * outputs, second * outputs, outputs, outputs);
@@ -146,8 +140,8 @@ impl Sums {
 /// Covariance of two contrasts of the labels of each row: means of the contrasts' products, less products of means.
 fn contrast_covariances(
     model: ResponseModel,
-    means: MatRef<'_, f64>,
-    contrast_means: MatRef<'_, f64>,
+    means: &Mat<f64>,
+    contrast_means: &Mat<f64>,
     first: usize,
     second: usize,
 ) -> Vec<f64> {
@@ -165,26 +159,6 @@ fn contrast_covariances(
             covariances
         }
     }
-}
-
-/// Rows of a thread that makes [`Sums`].
-fn task(statistic: &Statistic<'_>, model: ResponseModel) -> usize {
-    let (outputs, columns) = (statistic.rows.ncols(), statistic.features.ncols());
-    rows_of_task(statistic.features.nrows(), outputs * (outputs + columns) * model.contrasts().pow(2))
-}
-
-/// Calls `visit(features, rows, means)` for blocks of some of the rows; means has one column an output.
-fn each_block(
-    statistic: &Statistic<'_>,
-    model: ResponseModel,
-    weights: &Mat<f64>,
-    rows: Range<usize>,
-    mut visit: impl FnMut(MatRef<'_, f64>, MatRef<'_, f64>, MatRef<'_, f64>),
-) {
-    let mut room = Vec::new();
-    statistic.features.for_each_part(rows, |part, features| {
-        visit(features, statistic.rows.block(part, &mut room), model.means(features, weights).as_ref());
-    });
 }
 
 #[cfg(test)]

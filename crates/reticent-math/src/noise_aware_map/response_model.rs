@@ -2,7 +2,8 @@
 
 use faer::{Mat, MatRef};
 
-use crate::product::product;
+use crate::product::{add_product, product};
+use crate::public_rows::PublicRows;
 
 /// How a label depends on its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +53,20 @@ impl ResponseModel {
         }
     }
 
+    /// What vectors times labels add up to on average, `V^T p`: the vectors' columns × outputs.
+    pub(crate) fn expected_sum(
+        self,
+        features: PublicRows<'_>,
+        vectors: PublicRows<'_>,
+        weights: &Mat<f64>,
+    ) -> Mat<f64> {
+        features.sum_beside(vectors, (vectors.ncols(), self.outputs()), |sum, features, vectors| {
+            add_product(sum, vectors.transpose(), self.means(features, weights));
+        })
+    }
+
     /// Means of rows' labels, rows × outputs, from their features and weights, columns × outputs.
-    pub(crate) fn means(self, features: MatRef<'_, f64>, weights: &Mat<f64>) -> Mat<f64> {
+    pub(super) fn means(self, features: MatRef<'_, f64>, weights: &Mat<f64>) -> Mat<f64> {
         let mut means = product(features, weights);
         let mut of_row = vec![0.0; self.outputs()];
         for row in 0..means.nrows() {
