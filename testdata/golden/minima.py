@@ -1,4 +1,4 @@
-"""Writes minima.json: tolerance of the search and sensitivity of the answer of minima, from F134 and F135 of docs/formulas.md alone.
+"""Writes minima.json: tolerance of the search and sensitivities of the answer of minima, from F134, F135 and F189 of docs/formulas.md alone.
 
 Units: gradients 2^-73, ridge 2^-16, answers 2^-36. Exact integers. Run: python3 minima.py
 """
@@ -26,13 +26,15 @@ def case(classes, columns, l2, has_linear_term, rows_max, unit_rows):
     slack = ceil(Fraction(2 * gradient, 2**73) / ridge * 2**36)
     rest = slack + root_up(coordinates)
     lipschitz = 2**52 if classes == 2 else root_up(2 * 2**104)
-    answers = {}
+    answers, taxicabs = {}, {}
     for adjacency, times in [("add-remove", 1), ("replace", 2), ("label", 1)]:
         moved = 0 if has_linear_term else ceil(Fraction(unit_rows * times * lipschitz, l2))
         answers[adjacency] = str(moved + rest)
+        taxicabs[adjacency] = str((moved + rest) * root_up(coordinates))
     return {
         "classes": classes, "columns": columns, "l2": l2, "has_linear_term": has_linear_term, "rows_max": rows_max,
         "unit_rows": unit_rows, "ridge": float(ridge), "gradient_error": str(error), "tolerance": str(4 * unit), "answer": answers,
+        "answer_l1": taxicabs,
     }
 
 

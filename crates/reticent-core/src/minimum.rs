@@ -389,15 +389,30 @@ mod tests {
         Minimum { classes: 2, columns: 9, l2: 10 << L2_BITS, perturbation, unusable: UnusableLabel::Skip }
     }
 
+    /// As close as their comments derive it, of scores near each other and far apart, for few classes and many.
     #[test]
     fn slopes_agree_with_an_independent_program() {
         let golden: serde_json::Value =
-            serde_json::from_str(include_str!("../../../testdata/golden/objective_perturbation/vectors.json"))
-                .expect("valid");
-        for case in golden["slopes"].as_array().expect("a list") {
-            let (z, expected) = (case["z"].as_f64().expect("given"), case["sigmoid"].as_f64().expect("given"));
-            let found = sigmoid((z * 2f64.powi(72)) as i128) as f64 / 2f64.powi(58);
-            assert!((found - expected).abs() < 4e-16, "{z}: {found} and {expected}");
+            serde_json::from_str(include_str!("../../../testdata/golden/minimum_slopes.json")).expect("valid");
+        let dot = |text: &serde_json::Value| text.as_str().expect("text").parse::<i128>().expect("an integer");
+        let sigmoids = golden["sigmoids"].as_array().expect("a list");
+        assert_eq!(sigmoids.len(), 33);
+        for case in sigmoids {
+            let (found, expected) = (sigmoid(dot(&case["dot"])), case["slope"].as_i64().expect("given"));
+            assert!((found - expected).abs() <= 2, "{case}: {found}");
+        }
+        let softmaxes = golden["softmaxes"].as_array().expect("a list");
+        assert_eq!(softmaxes.len(), 25);
+        for case in softmaxes {
+            let dots: Vec<i128> = case["dots"].as_array().expect("a list").iter().map(dot).collect();
+            let mut found = vec![0; dots.len()];
+            softmax(&dots, &mut found);
+            let expected =
+                case["slopes"].as_array().expect("a list").iter().map(|slope| slope.as_i64().expect("given"));
+            let error = found.iter().zip(expected).map(|(found, slope)| ((found - slope) as f64).powi(2)).sum::<f64>();
+            // The error's three parts, and half a unit each for the rounding of what is expected.
+            let classes = dots.len() as f64;
+            assert!(error.sqrt() < 2.8 * classes.sqrt() + 0.3 * classes, "{} of {classes} classes", error.sqrt());
         }
     }
 
@@ -466,9 +481,16 @@ mod tests {
             assert_eq!(Some(minimum.ridge()), case["ridge"].as_f64(), "{case}");
             told(minimum.gradient_error(rows_max), &case["gradient_error"]);
             told(minimum.tolerance(rows_max), &case["tolerance"]);
+            let unit = match unit_rows {
+                1 => PrivacyUnit::Row,
+                rows_max => PrivacyUnit::Column { column: "who".to_owned(), rows_max },
+            };
+            let shape = QueryShape::new(Map::Minimum(minimum), unit.clone(), rows_max).expect("in range");
             for adjacency in [Adjacency::AddRemove, Adjacency::Replace, Adjacency::Label] {
                 let bound = minimum.answer_sensitivity(adjacency, unit_rows, rows_max).expect("priced");
                 told(bound, &case["answer"][adjacency.to_string()]);
+                let taxicab = shape.l1_sensitivity(&Relation { unit: unit.clone(), adjacency }).expect("priced");
+                told(taxicab.get(), &case["answer_l1"][adjacency.to_string()]);
             }
         }
     }

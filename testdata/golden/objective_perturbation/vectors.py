@@ -1,7 +1,7 @@
 """Reference numbers for objective and output perturbation, by NumPy and SciPy. Shares no code with the library.
 
 `python3 vectors.py` writes vectors.json: profiles (exact formula for two classes, two-dimensional quadrature for more),
-one-point equivalents in GDP, log determinants, sensitivities, slopes, and minimisers on small tables.
+one-point equivalents in GDP, log determinants, sensitivities, and minimisers on small tables.
 """
 
 import json
@@ -99,9 +99,6 @@ def main():
     for k, l2, s in [(2, 5, 10), (2, 25, 10), (2, 100, 10), (2, 5, 2), (2, 1, 1), (2, 200, 100), (2, 0.1, 10),
                      (3, 20, 10), (3, 100, 50), (10, 50, 20), (10, 500, 100)]:
         equivalents.append(dict(classes=k, l2=l2, noise=s, one_point_mu=float(one_point_mu(k, l2, s))))
-    slopes = []
-    for z in [-70.5, -40.25, -20, -3.75, -1, -0.0078125, 0, 0.5, 0.75, 2, 12.125, 63.5, 80]:
-        slopes.append(dict(z=z, sigmoid=float(special.expit(z))))
     minimisers = []
     for classes in (2, 3):
         rows = rng.integers(-12000, 12000, size=(12, 3)).tolist()
@@ -115,7 +112,7 @@ def main():
         theta = minimiser(rows, labels, classes, l2, centre, b)
         minimisers.append(dict(classes=classes, l2=l2, rows=rows, labels=labels.tolist(), centre=centre.tolist(),
                                b=b.tolist(), theta=theta.tolist()))
-    out = dict(profiles=profiles, equivalents=equivalents, slopes=slopes, minimisers=minimisers)
+    out = dict(profiles=profiles, equivalents=equivalents, minimisers=minimisers)
     path = pathlib.Path(__file__).with_name("vectors.json")
     path.write_text(json.dumps(out, indent=1) + "\n")
 

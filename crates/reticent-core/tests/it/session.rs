@@ -255,9 +255,12 @@ fn a_minimum_has_a_linear_term_and_noise_of_their_scales() {
         assert!((found - 1.0).abs() < 0.07, "{found}");
         let terms = engine.0.lock().expect("one thread").concat();
         assert_eq!(terms.len(), 4000);
+        // Far out as well, or it would be cut off where its price counts: eleven of 4000 are expected beyond three deviations.
+        let far_out = terms.iter().filter(|term| term.unsigned_abs() > 3 * u128::from(PERTURBATION)).count();
         let found = spread(terms.into_iter(), PERTURBATION);
         let expected = if perturbation == 0 { 0.0 } else { 1.0 };
         assert!((found - expected).abs() < 0.07, "{found}");
+        assert_eq!(far_out > 0, perturbation > 0, "{far_out}");
         for release in &releases {
             assert_eq!(release.step.to_bits(), query.answer_step().to_bits());
             let in_steps = release.noise_standard_deviation / query.answer_step() / NOISE as f64;
