@@ -267,6 +267,19 @@ impl Schema {
         Self(parts)
     }
 
+    /// The same target and features in the table of an owner, who says who is protected and how the file is read.
+    ///
+    /// What decides how rows are encoded stays (`row_norm`, `nonzeros_max`): it changes neither which rows there are nor whose they are.
+    ///
+    /// # Errors
+    /// [`SchemaProblems`] where the owner's word does not go with the features, as where a unit's column is one of them.
+    pub fn in_table_of(&self, owner: &Self) -> Result<Self, SchemaProblems> {
+        let mut parts = self.0.clone();
+        parts.privacy = Privacy { row_norm: parts.privacy.row_norm, ..owner.0.privacy.clone() };
+        parts.table = TableFormat { nonzeros_max: parts.table.nonzeros_max, ..owner.0.table.clone() };
+        Self::new(parts)
+    }
+
     /// How the file is written.
     #[must_use]
     pub fn table(&self) -> &TableFormat {

@@ -30,7 +30,8 @@ pub(crate) struct PredictArguments {
 #[command(after_help = "\
 Examples:
   reticent evaluate --model model.json --data open-test-set.csv --public --json
-  reticent evaluate --model model.json --data patients-2.csv --epsilon 0.2 --ledger ward.ledger")]
+  reticent evaluate --model model.json --data patients-2.csv --schema patients.toml \\
+      --epsilon 0.2 --ledger ward.ledger")]
 pub(crate) struct EvaluateArguments {
     /// Model file
     #[arg(long, value_name = "MODEL")]
@@ -47,7 +48,11 @@ pub(crate) struct EvaluateArguments {
     /// Failure probability; default: the ledger's, else the model's
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) delta: Option<Delta>,
-    /// Ledger to charge, which has to be there; default: the one beside the data file
+    /// Schema of these rows: who is protected, and how the table is read, is its word and not the model's. Needed with --epsilon unless an earlier
+    /// request of the ledger read the table as the model's schema does
+    #[arg(long, value_name = "FILE", requires = "epsilon")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Ledger to charge; default: the one beside the data file, made if it is absent and there is a --schema
     #[arg(long, value_name = "LEDGER")]
     pub(crate) ledger: Option<PathBuf>,
     #[command(flatten)]

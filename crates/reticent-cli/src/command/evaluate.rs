@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use reticent_core::ledger::LedgerStore;
+use reticent_core::adjacency::{Adjacency, Relation};
+use reticent_core::ledger::{Account, LedgerStore};
 use reticent_core::record::Label;
 use reticent_core::schema::Schema;
 use reticent_core::session::Session;
-use reticent_core::units::{Delta, Epsilon};
+use reticent_core::units::Epsilon;
+use reticent_curator::ledger_file::LedgerFile;
 use reticent_curator::source::{Need, TableSource};
 use reticent_fit::evaluate::public::{self, ScoredRow};
 use reticent_fit::evaluate::{Evaluation, private};
@@ -18,7 +20,7 @@ use serde_json::json;
 
 use super::ledger_place::LedgerPlace;
 use super::storage::{Storage, StoredRows};
-use super::{data_name, for_each_made, open_private, read_model};
+use super::{data_name, for_each_made, open_private, read_model, read_schema};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
 use crate::{files, interrupt, report};
@@ -62,29 +64,50 @@ pub(super) fn evaluate_public(data: &Path, model: &Model) -> Result<Evaluation, 
 
 fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(), Failure> {
     let place = LedgerPlace::of(arguments.ledger.as_deref(), "--data", &arguments.data)?;
-    let model = read_model(&arguments.model)?;
+    let mut model = read_model(&arguments.model)?;
+    if !arguments.data.exists() {
+        open_private(&arguments.data, &model.schema)?;
+    }
+    let (ledger, account) = match &arguments.schema {
+        Some(schema) => {
+            model.schema = of_owner(&model.schema, schema)?;
+            let ledger = place.existing(&model.schema.relation())?;
+            let account = ledger.as_ref().map(LedgerFile::account).transpose()?;
+            (ledger, account)
+        }
+        None => {
+            let relation = model.schema.relation();
+            if relation.adjacency == Adjacency::Party {
+                return Err(without_price(&relation));
+            }
+            let ledger = place.open(&relation).map_err(|failure| failure.with_remedy(OF_MODEL))?;
+            let account = ledger.account()?;
+            is_owners_word(&model.schema, &account, ledger.path())?;
+            (Some(ledger), Some(account))
+        }
+    };
     let schema = &model.schema;
     // The sums of an evaluation have a handful of coordinates, and need no more memory than reading.
     let storage = Storage::checked(&arguments.storage, schema, [])?;
     // Nobody vouches for a model file: a delta by which little is protected has to be said by the caller.
     let certified = model.certificate.as_ref().map(|certificate| certificate.delta);
     let certified = certified.filter(|delta| !report::is_large(*delta));
-    let usual = arguments.delta.or(certified).unwrap_or(Delta::new(1e-6).expect("between 0 and 1"));
-    plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, usual))?;
-    let source = open_private(&arguments.data, schema)?;
-    let mut ledger = place.open(&schema.relation())?;
-    let account = ledger.account()?;
-    let budget_delta = account.budget.map(|budget| budget.delta);
+    let budget_delta = account.as_ref().and_then(|account| account.budget).map(|budget| budget.delta);
     let delta = arguments.delta.or(budget_delta).or(certified).ok_or_else(|| {
         Failure::Usage(
             "neither ledger nor model states a delta, or only one of 1/1000 or more: give one with --delta".to_owned(),
         )
     })?;
-    let plan = plan(arguments, schema, PrivacyClaim::new(schema.relation(), epsilon, delta))?;
+    let plan = plan(schema, PrivacyClaim::new(schema.relation(), epsilon, delta))?;
     let mut request = plan.request(&data_name(&arguments.data), schema);
     "evaluate".clone_into(&mut request.purpose);
-    account.may_admit(&schema.relation(), &request)?;
+    // Before the file is opened: read by a model's [table], its first row could be a header, and messages name columns.
+    if let Some(account) = &account {
+        account.may_admit(&schema.relation(), &request)?;
+    }
+    let source = open_private(&arguments.data, schema)?;
     let rows = StoredRows::read(source, schema, &storage)?;
+    let mut ledger = place.or_beside(ledger, schema.relation())?;
 
     let encoding = Arc::new(model.encoding());
     rows.prepare(&encoding)?;
@@ -121,14 +144,47 @@ fn evaluate_private(arguments: &EvaluateArguments, epsilon: Epsilon) -> Result<(
     files::print_or_rescue(&format!("{}\n{cut}{}{account}", report::evaluation(&evaluation), claim.text()))
 }
 
-/// The questions. The schema is the model's own, so that there is nothing in it to change, and no other method to choose.
-fn plan(arguments: &EvaluateArguments, schema: &Schema, claim: PrivacyClaim) -> Result<Plan, Failure> {
+/// The model's schema for the rows of an owner, whose own says who is protected and how the table is read.
+fn of_owner(schema: &Schema, owner: &Path) -> Result<Schema, Failure> {
+    let owners = read_schema(owner)?;
+    if owners.relation().adjacency == Adjacency::Label && owners.target() != schema.target() {
+        return Err(Failure::Usage(format!(
+            "{}: under label adjacency features are public, and the target of this schema is not the model's: columns, classes or bounds \
+             differ",
+            owner.display()
+        )));
+    }
+    schema.in_table_of(&owners).map_err(|problems| {
+        Failure::Usage(format!("{}: [privacy] and [table] do not go with the model: {problems}", owner.display()))
+    })
+}
+
+/// What to do where the model's word about the rows is not enough.
+const OF_MODEL: &str = "the schema is the model's here: give the schema of these rows with --schema";
+
+/// Refuses a schema that came with the model and that nothing earlier of the ledger bears out. By another `[table]` a row could be many, another
+/// column the unit's, or the first row a header, which messages tell.
+fn is_owners_word(schema: &Schema, account: &Account, ledger: &Path) -> Result<(), Failure> {
+    if !account.tables.contains(&schema.table().as_read()) {
+        return Err(Failure::Refused(format!(
+            "{}: no earlier request of this ledger says that the table is read as the model's schema reads it; {OF_MODEL}",
+            ledger.display()
+        )));
+    }
+    account.check_promised(&schema.relation()).map_err(|refusal| Failure::Refused(format!("{refusal}; {OF_MODEL}")))
+}
+
+/// The questions. There is no other method to choose.
+fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, Failure> {
     private::plan(schema, claim).map_err(|error| {
         let PlanError::Adjacency { relation, .. } = error else { return Failure::usage(error) };
-        Failure::Usage(format!(
-            "--epsilon has no price under {relation}, which the model in {} is about, and so no figures can be bought of it; measure it on \
-             rows that need no protection, with --public",
-            arguments.model.display()
-        ))
+        without_price(&relation)
     })
+}
+
+fn without_price(relation: &Relation) -> Failure {
+    Failure::Usage(format!(
+        "--epsilon has no price under {relation}, and so no figures can be bought; give a schema of these rows that says who of them is \
+         protected, with --schema, or measure the model on rows that need no protection, with --public"
+    ))
 }

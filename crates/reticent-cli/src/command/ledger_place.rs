@@ -45,17 +45,24 @@ impl LedgerPlace {
         open_for(self.path(), relation)
     }
 
-    /// Opens the ledger where there is one already, before a row is read: that a named one is missing is told then, and what it refuses.
-    pub(super) fn open_existing(&self, request: &Request, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
-        let ledger = match self {
-            Self::Named(_) => self.open(relation)?,
+    /// The ledger where there is one already: that a named one is missing is told.
+    pub(super) fn existing(&self, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
+        match self {
+            Self::Named(_) => self.open(relation).map(Some),
             Self::Beside(path) => match LedgerFile::open(path) {
-                Err(LedgerFileError::Missing { .. }) => return Ok(None),
-                opened => opened?,
+                Err(LedgerFileError::Missing { .. }) => Ok(None),
+                opened => Ok(Some(opened?)),
             },
-        };
-        ledger.account()?.may_admit(relation, request)?;
-        Ok(Some(ledger))
+        }
+    }
+
+    /// The same, before a row is read: what it refuses is told then.
+    pub(super) fn open_existing(&self, request: &Request, relation: &Relation) -> Result<Option<LedgerFile>, Failure> {
+        let ledger = self.existing(relation)?;
+        if let Some(ledger) = &ledger {
+            ledger.account()?.may_admit(relation, request)?;
+        }
+        Ok(ledger)
     }
 
     /// The ledger, once the rows have been read: only a table that can be read gets one beside it.

@@ -444,7 +444,10 @@ fn truncated_files_are_refused() {
             folder.write("whole.json", crate::support::MODEL);
             folder.refuse(3, "predict --model whole.json --data table.csv --out p.csv");
             folder.refuse(3, "evaluate --model whole.json --data table.csv --public --json");
-            folder.refuse(3, "evaluate --model whole.json --data table.csv --epsilon 1 --ledger l.ledger --json");
+            folder.refuse(
+                3,
+                "evaluate --model whole.json --data table.csv --schema schema.toml --epsilon 1 --ledger l.ledger",
+            );
         }
     }
     assert_snapshot!(messages, @r"

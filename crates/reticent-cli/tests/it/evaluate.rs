@@ -7,7 +7,9 @@ use crate::predict::by_hand;
 use crate::support::{FIT, Folder, MODEL, OUTCOME, Table, is_close, json, keys, number, with_own_fingerprint};
 
 const PUBLIC: &str = "evaluate --model model.json --data table.csv --public --json";
-const PRIVATE: &str = "evaluate --model model.json --data table.csv --epsilon 4 --delta 1e-6";
+const PRIVATE: &str = "evaluate --model model.json --data table.csv --schema schema.toml --epsilon 4 --delta 1e-6";
+/// By the word of the model alone.
+const BY_THE_MODEL: &str = "evaluate --model model.json --data table.csv --epsilon 4 --delta 1e-6";
 
 fn folder_of(table: &Table) -> Folder {
     let folder = Folder::new();
@@ -31,30 +33,123 @@ fn without_a_limit(folder: &Folder) {
 #[test]
 fn a_model_makes_no_ledger() {
     let folder = folder_of(&Table::usual());
-    let message = folder.refuse(5, PRIVATE);
-    assert_snapshot!(message, @"error: table.csv.ledger: there is no such ledger; check the name, or make one that promises what the schema protects: `reticent ledger init table.csv.ledger --epsilon EPSILON --delta DELTA --promise row:add-remove`, with the most that may ever be spent");
+    let message = folder.refuse(5, BY_THE_MODEL);
+    assert_snapshot!(message, @"error: table.csv.ledger: there is no such ledger; check the name, or make one that promises what the schema protects: `reticent ledger init table.csv.ledger --epsilon EPSILON --delta DELTA --promise row:add-remove`, with the most that may ever be spent; the schema is the model's here: give the schema of these rows with --schema");
     assert!(!folder.exists("table.csv.ledger"));
+    folder.succeed("ledger init table.csv.ledger --epsilon 20 --delta 1e-6");
+    assert_snapshot!(folder.refuse(4, BY_THE_MODEL), @"error: [folder]/table.csv.ledger: no earlier request of this ledger says that the table is read as the model's schema reads it; the schema is the model's here: give the schema of these rows with --schema");
+    folder.succeed(PRIVATE);
+    folder.succeed(BY_THE_MODEL);
     let mut weaker = json(MODEL);
     weaker["schema"]["privacy"]["adjacency"] = "label".into();
     weaker["certificate"] = Value::Null;
     folder.write("weaker.json", weaker.to_string());
-    folder.succeed("ledger init table.csv.ledger --epsilon 20 --delta 1e-6");
-    let message = folder.refuse(4, &PRIVATE.replace("model.json", "weaker.json"));
-    assert!(message.contains("the ledger promises only row:add-remove"), "{message}");
+    let message = folder.refuse(4, &BY_THE_MODEL.replace("model.json", "weaker.json"));
+    assert!(message.contains("the ledger promises only row:add-remove") && message.contains("--schema"), "{message}");
+    // A schema is the owner's word: a ledger is made for it as for a fit, and it protects what the schema does.
+    folder.remove("table.csv.ledger");
+    let bought = json(&folder.succeed(&format!("{} --json", PRIVATE.replace("model.json", "weaker.json"))));
+    assert_eq!(bought["privacy"]["relation"], "row:add-remove");
 }
 
-/// A record of several lines is one row, and a model by whose schema each line is one is refused: one person would count for many.
+/// By another list of columns each visit is a patient, by another format each line of a long field is a row, and by a header the first row is
+/// names: a model that says so is not believed, whoever made it.
 #[test]
-fn a_model_that_finds_other_rows_in_the_table_is_refused() {
+fn a_model_does_not_say_how_a_table_is_read() {
+    let folder = Folder::new();
+    let rows: String = (0..90).map(|row| format!("p{},v{row},{},{}\n", row % 3, row % 5, row % 2)).collect();
+    let headed = format!("patient,visit,a,y\n{rows}");
+    let schema = |unit: &str, table: &str| {
+        format!(
+            "[privacy]\nunit = {unit}\nadjacency = \"add-remove\"\n[table]\n{table}\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n\
+             [features]\na = {{ bounds = [0, 5] }}\n"
+        )
+    };
+    let (row, patient) = ("\"row\"", "{ column = \"patient\", rows_max = 1 }");
+    let (own, other) = ("[\"patient\", \"visit\", \"a\", \"y\"]", "[\"visit\", \"patient\", \"a\", \"y\"]");
+    let [bare, other] = [own, other].map(|columns| format!("header = false\ncolumns = {columns}"));
+    let libsvm = "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[table]\nformat = \"libsvm\"\n[target]\ncolumn = \"label\"\n\
+                  classes = [0, 1]\n[features]\n\"1\" = { bounds = [0, 5] }\n"
+        .to_owned();
+    // The table, the owner's schema, the schema of the model, and what it was fitted to.
+    for (name, table, owners, models, fitted) in [
+        ("columns", &headed, schema(patient, ""), schema(patient, &other), rows.as_str()),
+        ("format", &headed, schema(row, ""), libsvm, "0 1:1\n1 1:2\n"),
+        ("header", &rows, schema(row, &bare), schema(row, ""), headed.as_str()),
+    ] {
+        let file = |ending: &str| format!("{name}.{ending}");
+        folder.write(&file("csv"), table);
+        folder.write(&file("toml"), owners);
+        folder.write("models.toml", models);
+        folder.write("models.data", fitted);
+        folder.succeed(&format!("fit-public --data models.data --schema models.toml --out {name}.json"));
+        let evaluate = format!("evaluate --model {name}.json --data {name}.csv --epsilon 1 --delta 1e-6");
+        let promise = if name == "columns" { "patient<=1" } else { "row" };
+        folder
+            .succeed(&format!("ledger init {name}.csv.ledger --promise {promise}:add-remove --epsilon 9 --delta 1e-6"));
+        for has_been_read in [false, true] {
+            if has_been_read {
+                folder.succeed(&format!(
+                    "fit --data {name}.csv --schema {name}.toml --epsilon 1 --delta 1e-6 --out {name}-own.json"
+                ));
+            }
+            let spent = folder.spent(&file("csv.ledger"));
+            let message = folder.refuse(4, &evaluate);
+            assert!(message.trim_end().ends_with("give the schema of these rows with --schema"), "{name}: {message}");
+            assert!(!message.contains("p0") && !message.contains("v0"), "{name}: {message}");
+            assert!(is_close(folder.spent(&file("csv.ledger")), spent, 1e-12));
+        }
+        folder.succeed(&evaluate.replace(&file("json"), &format!("{name}-own.json")));
+        // As its owner reads it, the table has what the model needs, or has not.
+        let as_owned = format!("{evaluate} --schema {name}.toml");
+        if name == "format" {
+            assert!(folder.refuse(3, &as_owned).contains("none of the schema's columns is in the first line"));
+        } else {
+            folder.succeed(&as_owned);
+        }
+    }
+}
+
+/// Who is protected is said by the schema of the rows: a model of rows is measured on units of several, and one of parties on rows.
+#[test]
+fn rows_are_protected_as_their_own_schema_says() {
+    let folder = folder_of(&Table::usual());
+    let evaluate = format!("{PRIVATE} --json");
+    for (unit, adjacency, relation) in
+        [(crate::support::BY_PATIENT, "replace", "patient<=4:replace"), ("\"row\"", "label", "row:label")]
+    {
+        folder.write("schema.toml", crate::support::SCHEMA.replace("\"row\"", unit).replace("add-remove", adjacency));
+        let bought = json(&folder.succeed(&evaluate));
+        assert_eq!(bought["privacy"]["relation"], relation);
+        folder.remove("table.csv.ledger");
+    }
+    // Under label adjacency another target would make a private column a public feature.
+    let swapped =
+        crate::support::SCHEMA.replace("add-remove", "label").replace("[\"no\", \"yes\"]", "[\"no\", \"si\"]");
+    folder.write("schema.toml", swapped);
+    assert_snapshot!(folder.refuse(2, PRIVATE), @"error: schema.toml: under label adjacency features are public, and the target of this schema is not the model's: columns, classes or bounds differ");
+    folder.write(
+        "schema.toml",
+        crate::support::SCHEMA
+            .replace("\"row\"", "{ column = \"age\", rows_max = 4 }")
+            .replace("age = { bounds = [0, 100] }\n", ""),
+    );
+    assert_snapshot!(folder.refuse(2, PRIVATE), @r"
+    error: schema.toml: [privacy] and [table] do not go with the model: the schema has 1 problem:
+      features.age: is the column of the privacy unit; a model must not learn who somebody is: delete this line
+    ");
+    assert!(!folder.exists("table.csv.ledger"));
+}
+
+/// A record of several lines is one row, and a schema by which each line is one is refused: one person would count for many.
+#[test]
+fn a_schema_that_finds_other_rows_in_the_table_is_refused() {
     let folder = paying_folder_of(&Table::usual());
     folder.succeed(PRIVATE);
-    let mut other = json(MODEL);
-    other["schema"]["table"]["delimiter"] = b' '.into();
-    other["certificate"] = Value::Null;
-    folder.write("other.json", other.to_string());
+    folder.write("schema.toml", format!("[table]\ndelimiter = \" \"\n{}", crate::support::SCHEMA));
     let spaced = String::from_utf8(Table::usual().csv()).expect("text").replace(',', " ");
     folder.write("table.csv", spaced);
-    let message = folder.refuse(4, &PRIVATE.replace("model.json", "other.json"));
+    let message = folder.refuse(4, PRIVATE);
     assert!(message.contains("another `format` or `delimiter`"), "{message}");
 }
 
@@ -66,9 +161,11 @@ fn what_cannot_be_asked_leaves_no_ledger() {
     let public = model["certificate"]["public"].as_array_mut().expect("a list");
     public.push("the number of parties: NOT protected under party".into());
     folder.write("model.json", with_own_fingerprint(model).to_string());
-    let message = folder.refuse(2, PRIVATE);
-    assert_snapshot!(message, @"error: --epsilon has no price under row:party, which the model in model.json is about, and so no figures can be bought of it; measure it on rows that need no protection, with --public");
+    let message = folder.refuse(2, BY_THE_MODEL);
+    assert_snapshot!(message, @"error: --epsilon has no price under row:party, and so no figures can be bought; give a schema of these rows that says who of them is protected, with --schema, or measure the model on rows that need no protection, with --public");
+    assert!(!folder.exists("table.csv.ledger"));
     folder.succeed(PUBLIC);
+    folder.succeed(PRIVATE);
 }
 
 #[test]
@@ -185,11 +282,13 @@ fn bought_figures_are_printed_with_their_error() {
 fn an_evaluation_beyond_the_budget_is_refused() {
     let folder = folder_of(&Table::usual());
     folder.succeed("ledger init l.ledger --epsilon 1 --delta 1e-6");
-    let message = folder.refuse(4, "evaluate --model model.json --data table.csv --epsilon 2 --ledger l.ledger");
+    let message = folder
+        .refuse(4, "evaluate --model model.json --data table.csv --schema schema.toml --epsilon 2 --ledger l.ledger");
     assert!(message.starts_with("error: the ledger refuses: under row:add-remove the request costs mu"), "{message}");
     // Delta is the ledger's where it is not given.
-    let bought =
-        json(&folder.succeed("evaluate --model model.json --data table.csv --epsilon 1 --ledger l.ledger --json"));
+    let bought = json(&folder.succeed(
+        "evaluate --model model.json --data table.csv --schema schema.toml --epsilon 1 --ledger l.ledger --json",
+    ));
     assert!(is_close(number(&bought["privacy"]["delta"]), 1e-6, 1e-12));
 }
 

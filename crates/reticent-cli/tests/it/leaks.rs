@@ -168,7 +168,8 @@ fn a_unit_column_tells_nothing() {
 #[test]
 fn bought_figures_tell_nothing_but_themselves() {
     for json in ["", " --json"] {
-        let line = format!("evaluate --model model.json --data table.csv --epsilon 1 --delta 1e-6{json}");
+        let line =
+            format!("evaluate --model model.json --data table.csv --schema schema.toml --epsilon 1 --delta 1e-6{json}");
         let init = "ledger init table.csv.ledger --epsilon 2 --delta 1e-6";
         assert_tells_nothing(&schema_under("add-remove"), &[init, &line], not_compared);
     }

@@ -512,10 +512,11 @@ fn a_ledger_that_protects_units_of_a_column_has_one_column_of_that_name() {
         for other in others {
             // A table without a header has none to be found.
             if (table, other) != ("bare", "headed") {
-                for line in [fit(table, &format!("patient-{other}"), &ledger), evaluate(other)] {
-                    let message = folder.refuse(4, &line);
-                    assert!(message.contains("declare [table] as before"), "{line}: {message}");
-                }
+                let message = folder.refuse(4, &fit(table, &format!("patient-{other}"), &ledger));
+                assert!(message.contains("declare [table] as before"), "{other}: {message}");
+                folder.refuse(4, &evaluate(other));
+                let message = folder.refuse(4, &format!("{} --schema patient-{other}.toml", evaluate(other)));
+                assert!(message.contains("declare [table] as before"), "{other}: {message}");
             }
         }
         folder.succeed(&evaluate(first));

@@ -100,7 +100,7 @@ fn values_beyond_a_range_count_as_its_border() {
     }
     // The figures that are bought read the rows in the same ranges: nearly exact at this price.
     folder.succeed("ledger init table.csv.ledger --epsilon 1000 --delta 1e-6");
-    let [public, bought] = ["--public", "--epsilon 1000 --delta 1e-6"].map(|how| {
+    let [public, bought] = ["--public", "--schema schema.toml --epsilon 1000 --delta 1e-6"].map(|how| {
         let figures = json(&folder.succeed(&format!("evaluate --model model.json --data table.csv {how} --json")));
         number(&figures["log_loss"])
     });

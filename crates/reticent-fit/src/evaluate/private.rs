@@ -29,6 +29,9 @@ const PURPOSE: &str = "evaluation";
 /// Plans the evaluation. Two classes: a third of the budget each for accuracy, log loss, and the histogram of AUC and
 /// calibration. More classes: half each for accuracy and log loss. A number: all of it for the squared error.
 ///
+/// Who is protected, and how the table is read, is the owner's to say: where the model's author is somebody else, `schema` is
+/// [`Schema::in_table_of`] the owner's.
+///
 /// # Errors
 /// [`PlanError`] when the budget is too small.
 pub fn plan(schema: &Schema, claim: PrivacyClaim) -> Result<Plan, PlanError> {
