@@ -17,8 +17,8 @@
 //! missing or a typed NaN, and a bucket of everything else ([`hash_bucket`]).
 //!
 //! The same table must read alike from a text file and from a typed one. So text is compared with a declared spelling
-//! as it stands; failing that as a number (`1`, `1.0`, `+1` and a typed 1 are one value; `01` is not a number but a
-//! code); and failing that as a boolean (`true`, `True` and a typed true are one value, and so is 1 unless it is
+//! as it stands; failing that as a number below 2^53 (`1`, `1.0`, `+1` and a typed 1 are one value; `01` is not a number
+//! but a code); and failing that as a boolean (`true`, `True` and a typed true are one value, and so is 1 unless it is
 //! declared itself).
 
 use std::collections::{BTreeSet, HashMap};
@@ -76,14 +76,47 @@ impl Label {
 }
 
 /// The values that a column of a typed table can hold, by its type alone, which is public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ColumnValues {
+    /// None at all.
+    Nothing,
     /// False and true.
     Booleans,
-    /// Whole numbers.
-    WholeNumbers,
+    /// Whole numbers from `low` to `high`.
+    WholeNumbers {
+        /// The smallest.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
+    /// Numbers with so many digits after the point.
+    Decimals {
+        /// Their number; below 0 as 0.
+        digits: i8,
+    },
     /// Any numbers.
     Numbers,
+    /// Texts of a length.
+    Texts {
+        /// In bytes.
+        length: usize,
+    },
+}
+
+impl ColumnValues {
+    fn holds_number(self, number: f64) -> bool {
+        match self {
+            Self::WholeNumbers { low, high } => number.fract().abs() <= 0.0 && (low..=high).contains(&number),
+            Self::Decimals { digits } => {
+                // Rust writes a float with all digits that tell it from others, and without an exponent.
+                let spelling = number.to_string();
+                let found = spelling.split_once('.').map_or(0, |(_, digits)| digits.len());
+                number.is_finite() && found <= usize::try_from(digits).unwrap_or(0)
+            }
+            Self::Numbers => true,
+            Self::Nothing | Self::Booleans | Self::Texts { .. } => false,
+        }
+    }
 }
 
 /// Reads the values of one feature; built once from the schema.
@@ -238,15 +271,17 @@ pub fn hash_bucket(value: &[u8], buckets: u32) -> u32 {
 
 impl RawValue<'_> {
     /// [`hash_bucket`] of the value's text, numbers and booleans in their plainest spelling: `1`, `1.0` and a typed true are one
-    /// value, `01` is a code and another.
+    /// value, `01` is a code and another. From 2^53 on, where floats are fewer than whole numbers, a text is hashed as it stands.
     fn hash_bucket(self, buckets: u32) -> u32 {
         let number = match self {
             Self::Missing => return 0,
             Self::Number(number) => Some(number),
             Self::Boolean(boolean) => Some(f64::from(boolean)),
-            Self::Text(text) => parse_number_not_code(text).or_else(|| parse_boolean(text).map(f64::from)),
+            Self::Text(text) => parse_exact_number(text).or_else(|| parse_boolean(text).map(f64::from)),
         };
         match (number, self) {
+            // All digits of a whole number, as a text has them.
+            (Some(number), _) if number.abs() >= EXACT_BELOW => hash_bucket(number.to_string().as_bytes(), buckets),
             (Some(number), _) => hash_bucket(number_spelling(number).as_bytes(), buckets),
             (None, Self::Text(text)) => hash_bucket(text, buckets),
             (None, Self::Missing | Self::Number(_) | Self::Boolean(_)) => unreachable!("only a text may be no number"),
@@ -337,7 +372,7 @@ impl Spellings {
                     return Some(*index);
                 }
                 if !self.numbers.is_empty()
-                    && let Some(number) = parse_number_not_code(text)
+                    && let Some(number) = parse_exact_number(text)
                 {
                     return self.find_number(number);
                 }
@@ -348,13 +383,16 @@ impl Spellings {
 
     /// How many indices some value of a typed column can stand for.
     fn count_among(&self, values: ColumnValues) -> usize {
-        let is_whole = |bits: &u64| f64::from_bits(*bits).fract().abs() <= 0.0;
         let found: BTreeSet<u32> = match values {
+            ColumnValues::Nothing => BTreeSet::new(),
             ColumnValues::Booleans => self.booleans.iter().flatten().copied().collect(),
-            ColumnValues::WholeNumbers => {
-                self.numbers.iter().filter(|(bits, _)| is_whole(bits)).map(|(_, index)| *index).collect()
+            ColumnValues::WholeNumbers { .. } | ColumnValues::Decimals { .. } | ColumnValues::Numbers => {
+                let held = self.numbers.iter().filter(|(bits, _)| values.holds_number(f64::from_bits(**bits)));
+                held.map(|(_, index)| *index).collect()
             }
-            ColumnValues::Numbers => self.numbers.values().copied().collect(),
+            ColumnValues::Texts { length } => {
+                self.exact.iter().filter(|(spelling, _)| spelling.len() == length).map(|(_, index)| *index).collect()
+            }
         };
         found.len()
     }
@@ -415,6 +453,14 @@ fn parse_number(text: &[u8]) -> Option<f64> {
 fn parse_number_not_code(text: &[u8]) -> Option<f64> {
     if is_code(text) { None } else { parse_number(text).filter(|number| !number.is_nan()) }
 }
+
+/// The same where floats tell whole numbers apart: beyond, an id of many digits is somebody else's id, and `12e345` a code that is no number.
+fn parse_exact_number(text: &[u8]) -> Option<f64> {
+    parse_number_not_code(text).filter(|number| number.abs() < EXACT_BELOW)
+}
+
+/// 2^53.
+const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// Whether a text starts with a zero and another digit, as a post code may: equal to its own spelling only.
 fn is_code(text: &[u8]) -> bool {

@@ -58,6 +58,14 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
                 schema.relation()
             ))
         })?;
+        // Told as it is public; a model of nothing would be charged.
+        if number == 0 {
+            return Err(Failure::Data(format!(
+                "{}: the table has no rows; under {} their number is public, and nothing can be learnt from none. Nothing was charged",
+                arguments.data.display(),
+                schema.relation()
+            )));
+        }
         // Noise scales are whole, and so a price depends a little on the number. Whether a fit is paid for must not, as it would tell the number
         // of rows with labels that nothing holds to yet: a plan that cannot be made with it, or does not fit any more, gives way to the one that
         // was admitted.

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow_array::{
+    ArrayRef, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float64Array, Int8Array, Int64Array, NullArray,
+    StringArray, UInt8Array,
+};
 use insta::assert_snapshot;
 
 use crate::support::{
@@ -392,10 +395,10 @@ fn parquet_columns_whose_type_holds_no_declared_spelling_are_refused() {
     }
     assert_snapshot!(messages, @r#"
     error: column "outcome" of table.csv has the Parquet type Boolean, and fewer than two of its classes in the schema can be a value of that type: write classes = [false, true], or turn the column into text
-    error: column "outcome" of table.csv has the Parquet type Int64, and fewer than two of its classes in the schema can be a value of that type: write whole numbers, such as classes = [0, 1], or turn the column into text
+    error: column "outcome" of table.csv has the Parquet type Int64, and fewer than two of its classes in the schema can be a value of that type: write whole numbers of this type, such as classes = [0, 1], or turn the column into text
     error: column "outcome" of table.csv has the Parquet type Float64, and fewer than two of its classes in the schema can be a value of that type: write numbers, such as classes = [0, 1], or turn the column into text
     error: column "ward" of table.csv has the Parquet type Boolean, and none of its categories in the schema can be a value of that type: write categories = [false, true], or turn the column into text
-    error: column "ward" of table.csv has the Parquet type Int64, and none of its categories in the schema can be a value of that type: write whole numbers, such as categories = [1, 2, 3], or turn the column into text
+    error: column "ward" of table.csv has the Parquet type Int64, and none of its categories in the schema can be a value of that type: write whole numbers of this type, such as categories = [1, 2, 3], or turn the column into text
     "#);
     assert!(folder.spent("l.ledger") <= 0.0);
     for (outcome, classes) in [
@@ -459,6 +462,40 @@ fn truncated_files_are_refused() {
     assert!(folder.spent("l.ledger") <= 0.0);
 }
 
+/// Nor one of a type that is too narrow for it, has too few decimals, or holds bytes of another length.
+#[test]
+fn parquet_columns_whose_type_is_too_narrow_are_refused() {
+    let folder = Folder::new();
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6");
+    let words = |values: [&str; 2]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
+    let floats = || -> ArrayRef { Arc::new(Float64Array::from(vec![0.0, 1.0])) };
+    let bytes = FixedSizeBinaryArray::try_from_iter([[0u8; 16], [1; 16]].into_iter()).expect("of one length");
+    let decimals = Decimal128Array::from(vec![1, 2]).with_precision_and_scale(9, 2).expect("legal");
+    let small: ArrayRef = Arc::new(Int8Array::from(vec![0, 1]));
+    let mut messages = String::new();
+    for (ward, wards, outcome, classes) in [
+        (words(["a", "b"]), "[\"a\", \"b\"]", small.clone(), "[1000, 2000]"),
+        (words(["a", "b"]), "[\"a\", \"b\"]", Arc::new(UInt8Array::from(vec![0, 1])), "[-1, 1]"),
+        (words(["a", "b"]), "[\"a\", \"b\"]", Arc::new(NullArray::new(2)), "[0, 1]"),
+        (Arc::new(decimals), "[0.001, 0.002]", small.clone(), "[0, 1]"),
+        (Arc::new(bytes), "[1, 2]", small, "[0, 1]"),
+    ] {
+        let columns = [("age", floats()), ("dose", floats()), ("ward", ward), ("outcome", outcome)];
+        folder.write("table.csv", parquet_of(columns));
+        let schema = SCHEMA.replace("[\"no\", \"yes\"]", classes).replace("[\"north\", \"south\"]", wards);
+        folder.write("schema.toml", schema);
+        messages.push_str(&folder.refuse(3, FIT_WITH_LEDGER));
+    }
+    assert_snapshot!(messages, @r#"
+    error: column "outcome" of table.csv has the Parquet type Int8, and fewer than two of its classes in the schema can be a value of that type: write whole numbers of this type, such as classes = [0, 1], or turn the column into text
+    error: column "outcome" of table.csv has the Parquet type UInt8, and fewer than two of its classes in the schema can be a value of that type: write whole numbers of this type, such as classes = [0, 1], or turn the column into text
+    error: column "outcome" of table.csv has the Parquet type Null; a column that the schema names as the target with classes should be text, a boolean or a number: mend the schema or convert the column
+    error: column "ward" of table.csv has the Parquet type Decimal128(9, 2), and none of its categories in the schema can be a value of that type: write numbers of as many decimals, such as categories = [1, 2, 3], or turn the column into text
+    error: column "ward" of table.csv has the Parquet type FixedSizeBinary(16), and none of its categories in the schema can be a value of that type: write texts of as many bytes, or turn the column into text
+    "#);
+    assert!(folder.spent("l.ledger") <= 0.0);
+}
+
 /// Reading may take long: what is refused whatever the rows are is refused before.
 #[test]
 fn a_ledger_refuses_before_a_table_is_read_to_its_end() {
@@ -513,6 +550,32 @@ fn damaged_files_are_refused() {
     assert!(folder.spent("l.ledger") <= 0.0);
 }
 
+/// A frame that its writer packed for more memory than a reader gives it is whole.
+#[test]
+fn zstd_of_a_large_window_is_not_called_damaged() {
+    let folder = Folder::with_table();
+    let text = Table::usual().csv();
+    // A frame whose header asks for a window of 2^28 bytes, with one last block of bytes as they are.
+    let block = (1 | text.len() << 3).to_le_bytes();
+    folder.write("table.csv", [b"\x28\xB5\x2F\xFD\x00\x90", &block[..3], &text].concat());
+    assert_snapshot!(folder.refuse(3, FIT), @"error: table.csv is zstd with a window of more than 128 MiB, which is not read; it is not damaged: pack it anew without --long, or with --long=27");
+}
+
+/// Where the number of rows is public, none is nothing to pay for.
+#[test]
+fn no_rows_under_replace_cost_nothing() {
+    let folder = Folder::new();
+    folder.write("table.csv", format!("{}\n", HEADER.join(",")));
+    let schema = SCHEMA.replace("add-remove", "replace");
+    folder.write("schema.toml", &schema);
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6 --promise row:replace");
+    assert_snapshot!(folder.refuse(3, FIT_WITH_LEDGER), @"error: table.csv: the table has no rows; under row:replace their number is public, and nothing can be learnt from none. Nothing was charged");
+    assert!(folder.spent("l.ledger") <= 0.0);
+    // Their number is private under add-remove: the same file is fitted.
+    folder.write("schema.toml", SCHEMA);
+    folder.succeed(FIT);
+}
+
 #[test]
 fn other_kinds_of_files_are_named() {
     let folder = Folder::new();
@@ -526,6 +589,8 @@ fn other_kinds_of_files_are_named() {
 fn a_file_that_is_not_there_is_named() {
     let folder = Folder::new();
     assert_snapshot!(folder.refuse(5, FIT), @"error: there is no file table.csv; check the spelling and the folder");
+    let piped = FIT.replace("table.csv", "- --ledger l.ledger");
+    assert_snapshot!(folder.refuse(5, &piped), @"error: there is no file -; a table from a pipe is /dev/stdin");
     std::fs::create_dir(folder.path("table.csv")).expect("a folder");
     assert_snapshot!(folder.refuse(5, FIT), @"error: table.csv is a folder; name one CSV, libsvm or Parquet file");
 }

@@ -7,7 +7,7 @@ use reticent_core::record::RawValue;
 
 use super::RawRow;
 use super::coded_batch::CodedBatch;
-use super::parquet::BatchColumn;
+use super::parquet_values::BatchColumn;
 use super::row_coder::{LinearSlots, RowCoder};
 use crate::kernel::code_numbers;
 

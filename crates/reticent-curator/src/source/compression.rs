@@ -183,6 +183,9 @@ impl ByteStream {
                 let format = packing.name();
                 if source.kind() == ErrorKind::UnexpectedEof {
                     SourceError::Truncated { path, format }
+                } else if packing == Packing::Zstd && source.to_string() == ZSTD_WINDOW {
+                    let remedy = "it is not damaged: pack it anew without --long, or with --long=27";
+                    SourceError::Unsupported { path, found: "zstd with a window of more than 128 MiB", remedy }
                 } else {
                     SourceError::Damaged { path, format, reason: Some(source.to_string()) }
                 }
@@ -191,6 +194,9 @@ impl ByteStream {
         }
     }
 }
+
+/// What zstd says of a frame whose window is larger than a decoder keeps unless told.
+const ZSTD_WINDOW: &str = "Frame requires too much memory for decoding";
 
 /// Reads again where a signal came between.
 fn read_uninterrupted(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {

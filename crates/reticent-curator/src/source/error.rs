@@ -16,7 +16,11 @@ pub enum SourceError {
     #[error("not enough memory for the table; use a machine with more memory, or list fewer features")]
     OutOfMemory,
     /// There is no such file.
-    #[error("there is no file {}; check the spelling and the folder", path.display())]
+    #[error(
+        "there is no file {}; {}",
+        path.display(),
+        if path.as_os_str() == "-" { "a table from a pipe is /dev/stdin" } else { "check the spelling and the folder" }
+    )]
     NotFound {
         /// What was to be read.
         path: PathBuf,

@@ -14,10 +14,6 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Float64Array, RecordBatch};
-use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema, TimeUnit};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -32,8 +28,9 @@ use parquet::schema::types::{SchemaDescriptor, Type};
 use reticent_core::record::{ColumnValues, RawValue};
 
 use super::parquet_footer::{self, DeclaredPage};
+use super::parquet_values::{BatchColumn, Conversion, ValueClass, column_values};
 use super::row_readers::RowReaders;
-use super::{RawRow, Role, SourceError, WantedColumn};
+use super::{RawRow, SourceError, WantedColumn};
 
 /// Most rows decoded at a time; fewer where rows are long or texts share their beginnings.
 const BATCH_ROWS: usize = 8192;
@@ -98,41 +95,48 @@ impl ParquetTable {
         for (wanted, column) in wanted.iter().zip(columns) {
             let found = &self.types[*column];
             let conversion = Conversion::of(found, wanted.role).filter(|_| !self.is_decimal_in_bytes(*column));
-            let conversion = conversion.ok_or_else(|| SourceError::ColumnType {
-                path: self.path.clone(),
-                column: wanted.name.to_owned(),
-                found: found.to_string(),
-                needed_by: wanted.needed_by,
-                expected: wanted.role.expected(),
-                named_in: wanted.named_in,
-            })?;
+            let conversion = conversion.ok_or_else(|| self.wrong_type(wanted, found))?;
             self.check_codec(*column)?;
             self.slots.push((*column, conversion));
         }
         Ok(())
     }
 
+    fn wrong_type(&self, wanted: &WantedColumn<'_>, found: &DataType) -> SourceError {
+        SourceError::ColumnType {
+            path: self.path.clone(),
+            column: wanted.name.to_owned(),
+            found: found.to_string(),
+            needed_by: wanted.needed_by,
+            expected: wanted.role.expected(),
+            named_in: wanted.named_in,
+        }
+    }
+
     /// Checks that chosen columns can hold what the schema lists for them: no row of a boolean column is `"yes"`.
     pub(super) fn check_spellings(&self, wanted: &[WantedColumn<'_>], readers: &RowReaders) -> Result<(), SourceError> {
         for (slot, (wanted, (column, _))) in wanted.iter().zip(&self.slots).enumerate() {
             let found = &self.types[*column];
-            let (values, as_classes, as_categories) = match ValueClass::of(found) {
-                ValueClass::Boolean => {
-                    (ColumnValues::Booleans, "classes = [false, true]", "categories = [false, true]")
-                }
-                ValueClass::Whole => (
-                    ColumnValues::WholeNumbers,
-                    "whole numbers, such as classes = [0, 1]",
-                    "whole numbers, such as categories = [1, 2, 3]",
+            let Some(values) = column_values(found) else { continue };
+            // A feature without a value tells nothing; a target, a unit or an id is needed.
+            if values == ColumnValues::Nothing && slot >= readers.features.len() {
+                return Err(self.wrong_type(wanted, found));
+            }
+            let (as_classes, as_categories) = match values {
+                ColumnValues::Booleans => ("classes = [false, true]", "categories = [false, true]"),
+                ColumnValues::WholeNumbers { .. } => (
+                    "whole numbers of this type, such as classes = [0, 1]",
+                    "whole numbers of this type, such as categories = [1, 2, 3]",
                 ),
-                ValueClass::Fraction => (
-                    ColumnValues::Numbers,
-                    "numbers, such as classes = [0, 1]",
-                    "numbers, such as categories = [1, 2, 3]",
+                ColumnValues::Decimals { .. } => (
+                    "numbers of as many decimals, such as classes = [0, 1]",
+                    "numbers of as many decimals, such as categories = [1, 2, 3]",
                 ),
-                ValueClass::Nothing | ValueClass::Text | ValueClass::Date | ValueClass::Time(_) | ValueClass::Other => {
-                    continue;
+                ColumnValues::Numbers => {
+                    ("numbers, such as classes = [0, 1]", "numbers, such as categories = [1, 2, 3]")
                 }
+                ColumnValues::Texts { .. } => ("texts of as many bytes", "texts of as many bytes"),
+                ColumnValues::Nothing => continue,
             };
             if !readers.can_be_found(slot, values) {
                 let is_feature = slot < readers.features.len();
@@ -431,134 +435,6 @@ impl RawRow for ParquetRow<'_> {
     #[inline]
     fn value(&self, slot: usize) -> RawValue<'_> {
         self.columns[slot].value(self.row)
-    }
-}
-
-/// A column of a batch, in one of few types.
-pub(super) enum BatchColumn {
-    Missing,
-    Number(Float64Array),
-    Boolean(BooleanArray),
-    Text(BinaryViewArray),
-}
-
-impl BatchColumn {
-    /// The value of a row.
-    #[inline]
-    pub(super) fn value(&self, row: usize) -> RawValue<'_> {
-        match self {
-            Self::Missing => RawValue::Missing,
-            Self::Number(column) if column.is_valid(row) => RawValue::Number(column.value(row)),
-            Self::Boolean(column) if column.is_valid(row) => RawValue::Boolean(column.value(row)),
-            Self::Text(column) if column.is_valid(row) => RawValue::Text(column.value(row)),
-            Self::Number(_) | Self::Boolean(_) | Self::Text(_) => RawValue::Missing,
-        }
-    }
-}
-
-/// What a Parquet type holds, as far as this crate is concerned.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ValueClass {
-    Nothing,
-    Whole,
-    Fraction,
-    Boolean,
-    Text,
-    /// Days since 1970.
-    Date,
-    /// A time or a timestamp, by the ticks in a second.
-    Time(TimeUnit),
-    Other,
-}
-
-impl ValueClass {
-    pub(crate) fn of(data_type: &DataType) -> Self {
-        #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else Arrow has or will have is not read")]
-        match data_type {
-            DataType::Null => Self::Nothing,
-            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Whole,
-            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Self::Whole,
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => Self::Fraction,
-            DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
-                Self::Fraction
-            }
-            DataType::Boolean => Self::Boolean,
-            DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_) => Self::Text,
-            DataType::Date32 => Self::Date,
-            DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => Self::Time(*unit),
-            _ => Self::Other,
-        }
-    }
-}
-
-/// From an Arrow array to raw values.
-#[derive(Clone, Copy)]
-enum Conversion {
-    Missing,
-    Number,
-    Boolean,
-    Text,
-    Date,
-    Time(TimeUnit),
-    /// To text first: a whole number above 2^53 has no float of its own, and a key must not be somebody else's.
-    Key,
-}
-
-impl Conversion {
-    fn of(data_type: &DataType, role: Role) -> Option<Self> {
-        match (ValueClass::of(data_type), role) {
-            (ValueClass::Nothing, _) => Some(Self::Missing),
-            (ValueClass::Whole | ValueClass::Fraction, Role::Number | Role::Word) => Some(Self::Number),
-            (ValueClass::Boolean, Role::Number | Role::Word) => Some(Self::Boolean),
-            (ValueClass::Text, Role::Word) => Some(Self::Text),
-            (ValueClass::Date, Role::Number) => Some(Self::Date),
-            (ValueClass::Time(unit), Role::Number) => Some(Self::Time(unit)),
-            // Keys are compared after trimming, which would make two different people of two binary keys.
-            (ValueClass::Text, Role::Key) if *data_type == DataType::Utf8 => Some(Self::Text),
-            (ValueClass::Whole | ValueClass::Boolean, Role::Key) => Some(Self::Key),
-            (ValueClass::Text, Role::Number | Role::Key)
-            | (ValueClass::Date | ValueClass::Time(_), Role::Word)
-            // Arrow fails on a date that its calendar does not hold: an error that would depend on a value.
-            | (ValueClass::Fraction | ValueClass::Date | ValueClass::Time(_), Role::Key)
-            | (ValueClass::Other, _) => None,
-        }
-    }
-
-    fn convert(self, batch: &RecordBatch, place: usize) -> Result<BatchColumn, ArrowError> {
-        let array = batch.column(place);
-        let numbers = |array: &ArrayRef| -> Result<Float64Array, ArrowError> {
-            Ok(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
-        };
-        Ok(match self {
-            Self::Missing => BatchColumn::Missing,
-            Self::Number => BatchColumn::Number(numbers(array)?),
-            Self::Boolean => BatchColumn::Boolean(array.as_boolean().clone()),
-            Self::Text => BatchColumn::Text(cast(array, &DataType::BinaryView)?.as_binary_view().clone()),
-            Self::Date => BatchColumn::Number(numbers(&cast(array, &DataType::Int32)?)?),
-            Self::Time(unit) => {
-                let ticks = numbers(&ticks(array)?)?;
-                let ticks_per_second = match unit {
-                    TimeUnit::Second => 1.0,
-                    TimeUnit::Millisecond => 1e3,
-                    TimeUnit::Microsecond => 1e6,
-                    TimeUnit::Nanosecond => 1e9,
-                };
-                BatchColumn::Number(ticks.unary(|tick| tick / ticks_per_second))
-            }
-            Self::Key => {
-                let text = cast(array, &DataType::Utf8View)?;
-                BatchColumn::Text(text.as_string_view().clone().to_binary_view())
-            }
-        })
-    }
-}
-
-/// The integers of a time or timestamp.
-fn ticks(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    if let DataType::Time32(_) = array.data_type() {
-        cast(array, &DataType::Int32)
-    } else {
-        cast(array, &DataType::Int64)
     }
 }
 

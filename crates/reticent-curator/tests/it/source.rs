@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::types::{Float16Type, Int32Type, Int64Type};
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, FixedSizeBinaryArray,
-    Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray, ListArray, NullArray, StringArray,
-    StringViewArray, TimestampMillisecondArray, UInt64Array,
+    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
+    FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray, ListArray,
+    NullArray, StringArray, StringViewArray, TimestampMillisecondArray, UInt64Array,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -366,6 +366,11 @@ fn keys_of_units_are_the_same_in_text_and_parquet() {
     assert_eq!(read(&files.parquet("numbers", with_keys(numbers)), &schema), expected);
     let words = Arc::new(StringArray::from(vec![Some("9007199254740993"), Some(" -5"), None, Some("NA")]));
     assert_eq!(read(&files.parquet("words", with_keys(words)), &schema), expected);
+    let decimals = |digits| -> ArrayRef {
+        let values = vec![Some(9_007_199_254_740_993), Some(-5), None, None];
+        Arc::new(Decimal128Array::from(values).with_precision_and_scale(38, digits).expect("legal"))
+    };
+    assert_eq!(read(&files.parquet("whole decimals", with_keys(decimals(0))), &schema), expected);
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
     // Two binary keys that differ in a byte that is white space would become one person after trimming.
     let bytes: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"\x01\x09", b"\x01\x0A", b"\x01\x0C", b"\x01\x20"]));
@@ -373,7 +378,15 @@ fn keys_of_units_are_the_same_in_text_and_parquet() {
     let fixed: ArrayRef = Arc::new(fixed.expect("keys of two bytes"));
     // A date that no calendar holds made Arrow fail: an error that told one row from another.
     let dates: ArrayRef = Arc::new(Date32Array::from(vec![1, 2, 3, i32::MAX]));
-    for (name, keys) in [("Float64", floats), ("Binary", bytes), ("FixedSizeBinary", fixed), ("Date32", dates)] {
+    let nothing: ArrayRef = Arc::new(NullArray::new(4));
+    for (name, keys) in [
+        ("Float64", floats),
+        ("Binary", bytes),
+        ("FixedSizeBinary", fixed),
+        ("Date32", dates),
+        ("Decimal128", decimals(2)),
+        ("Null", nothing),
+    ] {
         let error = refused(&files.parquet(name, with_keys(keys)), &schema);
         assert!(matches!(error, SourceError::ColumnType { .. }), "{name}: {error}");
         assert!(error.to_string().contains("\"person\"") && error.to_string().contains(name), "{error}");
@@ -474,6 +487,74 @@ fn parquet_types_are_read_by_what_they_mean() {
     ];
     let schema = Schema::from_text(coded).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(read(&files.parquet("coded", columns), &schema), ["#2 #2 0.5 =0", "#0 #1 0.5 =1", "#0 #0 0.5 -"]);
+}
+
+/// What a text table would spell is found, and stands in the same bucket, however many bits or digits a typed one has for it.
+#[test]
+fn parquet_words_are_the_numbers_of_a_text_table() {
+    let files = Files::new();
+    let schema = |categories: &str| {
+        Schema::from_text(&format!(
+            "[privacy]\nunit = \"row\"\nadjacency = \"add-remove\"\n[target]\ncolumn = \"y\"\nclasses = [false, true]\n\
+             [features]\nlisted = {{ categories = [{categories}] }}\nhashed = {{ hash_buckets = 65521 }}\n"
+        ))
+        .unwrap_or_else(|problems| panic!("{problems}"))
+    };
+    let decimal = |values: Vec<i128>, digits: i8| -> ArrayRef {
+        Arc::new(Decimal128Array::from(values).with_precision_and_scale(38, digits).expect("legal"))
+    };
+    let tenths: i128 = 10i128.pow(29);
+    let halves = [0.1f32, 0.2, 0.4].map(<Float16Type as ArrowPrimitiveType>::Native::from_f32);
+    let columns: Vec<(&str, [&str; 3], ArrayRef)> = vec![
+        ("Float16", ["0.1", "0.2", "0.4"], Arc::new(Float16Array::from(halves.to_vec()))),
+        ("Float32", ["0.1", "0.2", "0.4"], Arc::new(Float32Array::from(vec![0.1, 0.2, 0.4]))),
+        ("Float64", ["0.1", "0.2", "0.4"], Arc::new(Float64Array::from(vec![0.1, 0.2, 0.4]))),
+        ("few digits", ["0.1", "0.2", "0.4"], decimal(vec![10, 20, 40], 2)),
+        ("many digits", ["0.1", "0.2", "0.4"], decimal(vec![tenths, 2 * tenths, 4 * tenths], 30)),
+        (
+            "long ids",
+            ["9007199254740992", "9007199254740993", "-9007199254740993"],
+            Arc::new(Int64Array::from(vec![9_007_199_254_740_992, 9_007_199_254_740_993, -9_007_199_254_740_993])),
+        ),
+        (
+            "the longest ids",
+            ["18446744073709551615", "18446744073709551614", "7"],
+            Arc::new(UInt64Array::from(vec![u64::MAX, u64::MAX - 1, 7])),
+        ),
+    ];
+    for (name, spelled, column) in columns {
+        let schema = schema(&spelled.map(|word| format!("\"{word}\"")).join(", "));
+        let lines: String = spelled.map(|word| format!("{word},{word},true\n")).concat();
+        let text = read(&files.write("table.csv", format!("listed,hashed,y\n{lines}")), &schema);
+        let listed: Vec<&str> = text.iter().map(|row| &row[..2]).collect();
+        assert_eq!(listed, ["#1", "#2", "#3"], "{name}");
+        let y: ArrayRef = Arc::new(BooleanArray::from(vec![true; 3]));
+        let typed = files.parquet(name, vec![("listed", column.clone()), ("hashed", column), ("y", y)]);
+        assert_eq!(read(&typed, &schema), text, "{name}");
+    }
+}
+
+/// As a number, too, a decimal is the float nearest to it, whatever its digits.
+#[test]
+fn parquet_decimals_are_the_nearest_floats() {
+    let files = Files::new();
+    let mut sequence = FixedSequence::new(7);
+    for digits in [0i8, 3, 17, 22, 23, 37] {
+        let values: Vec<i128> = (0..300)
+            .map(|place| {
+                let wide = u128::from(sequence.next_below(u64::MAX)) * u128::from(sequence.next_below(u64::MAX));
+                i128::try_from((wide >> (place % 120)) % 10u128.pow(38)).expect("38 digits")
+            })
+            .collect();
+        let lines: String = values.iter().map(|value| format!("{value}e-{digits},cook,low\n")).collect();
+        let schema = schema("");
+        let text = read(&files.write("table.csv", format!("age,job,income\n{lines}")), &schema);
+        let age = Decimal128Array::from(values).with_precision_and_scale(38, digits).expect("legal");
+        let words = |word: &str| -> ArrayRef { Arc::new(StringArray::from(vec![word; 300])) };
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("age", Arc::new(age)), ("job", words("cook")), ("income", words("low"))];
+        assert!(read(&files.parquet("table.parquet", columns), &schema) == text, "{digits}");
+    }
 }
 
 /// Spark's and Hive's timestamps: Julian days and nanoseconds of the day. The end of what can be said in nanoseconds is in 2262.
