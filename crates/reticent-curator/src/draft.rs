@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use arrow_schema::DataType;
 use reticent_core::record::RawValue;
 use reticent_core::schema::{
     BOUND_MAX, MISSING_DEFAULT, OTHER, has_span, number_spelling, toml_key, toml_list, toml_string,
@@ -77,7 +78,8 @@ struct Draft {
 /// What is known about a column.
 enum Known {
     Name,
-    IsNumber,
+    /// And what it counts, where its type says more.
+    IsNumber(&'static str),
     IsBoolean,
     IsText,
     CannotBeUsed(&'static str),
@@ -130,9 +132,12 @@ fn draft_of_parquet(mut table: ParquetTable, options: &DraftOptions) -> Result<D
     let mut columns = Vec::with_capacity(names.len());
     for column in 0..names.len() {
         let (role, known) = match ValueClass::of(table.data_type(column)) {
-            ValueClass::Whole | ValueClass::Fraction | ValueClass::Date | ValueClass::Time(_) => {
-                (Some(Role::Number), Known::IsNumber)
+            ValueClass::Whole | ValueClass::Fraction => (Some(Role::Number), Known::IsNumber("")),
+            ValueClass::Date => (Some(Role::Number), Known::IsNumber(IN_DAYS)),
+            ValueClass::Time(_) if matches!(table.data_type(column), DataType::Timestamp(..)) => {
+                (Some(Role::Number), Known::IsNumber(IN_SECONDS))
             }
+            ValueClass::Time(_) => (Some(Role::Number), Known::IsNumber(", in seconds since midnight")),
             ValueClass::Boolean => (Some(Role::Word), Known::IsBoolean),
             ValueClass::Text => (Some(Role::Word), Known::IsText),
             ValueClass::Nothing => (None, Known::CannotBeUsed("has no values by its type")),
@@ -371,7 +376,8 @@ impl Draft {
                     text.push_str(TARGET_TO_FILL_IN);
                 }
             },
-            Known::IsNumber => text.push_str("# fill in: bounds = [low, high], or classes = [0, 1]\n"),
+            Known::IsNumber("") => text.push_str("# fill in: bounds = [low, high], or classes = [0, 1]\n"),
+            Known::IsNumber(counted) => line(text, format_args!("# fill in: bounds = [low, high]{counted}")),
             Known::IsText => {
                 text.push_str("# fill in: classes = [\"no\", \"yes\"]; of two, the last is the positive one\n")
             }
@@ -408,7 +414,9 @@ fn write_feature(text: &mut String, key: &str, known: &Known) {
         Known::Name => {
             line(text, format_args!("{key} = {{}}  # fill in: bounds = [low, high] or categories = [\"a\", \"b\"]"));
         }
-        Known::IsNumber => line(text, format_args!("{key} = {{}}  # fill in: bounds = [low, high]")),
+        Known::IsNumber(counted) => {
+            line(text, format_args!("{key} = {{}}  # fill in: bounds = [low, high]{counted}"));
+        }
         Known::IsText => line(text, format_args!("{key} = {{}}  # fill in: categories = [\"a\", \"b\"]")),
         Known::IsBoolean => line(text, format_args!("{key} = {{ categories = [false, true] }}")),
         Known::CannotBeUsed(reason) => line(text, format_args!("# {key} {reason}")),
@@ -576,6 +584,10 @@ unit = \"row\"
 adjacency = \"add-remove\"
 # rows = 10_000  # about how many rows there are, if that is public; else it is bought with some of the budget
 ";
+
+/// What dates and times of a typed table are read as.
+const IN_DAYS: &str = ", in days since 1970-01-01 (20000 is 2024-10-04)";
+const IN_SECONDS: &str = ", in seconds since 1970-01-01 (1700000000 is 2023-11-14)";
 
 const TARGET_TO_FILL_IN: &str = "# fill in one of these two; of two classes, the last is the positive one:
 # classes = [\"no\", \"yes\"]

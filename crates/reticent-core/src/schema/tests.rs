@@ -285,6 +285,11 @@ fn each_rule_is_enforced() {
         ("bounds = [0, 1]\n[", "bounds = [0, inf]\n[", "line 6: target.bounds: [0, inf] is not finite"),
         ("bounds = [0, 1]\n[", "bounds = [nan, 1]\n[", "line 6: target.bounds: [NaN, 1] is not finite"),
         ("bounds = [0, 1]\n[", "bounds = [0, 1, 2]\n[", "line 6: target.bounds: is not two numbers"),
+        (
+            "bounds = [0, 1]\n[",
+            "bounds = [2020-01-01, 1]\n[",
+            "line 6: target.bounds: has a date; write days since 1970-01-01",
+        ),
         ("bounds = [0, 1]\n[", "bounds = [0, 1e200]\n[", "[0e0, 1e200] is beyond 1e100"),
         ("bounds = [0, 1]\n[", &format!("bounds = [0, 1{}]\n[", "0".repeat(101)), "[0e0, 1e101] is beyond 1e100"),
         ("{ bounds = [0, 1] }", "{ bounds = [1, 1] }", "line 8: features.a.bounds: [1, 1] leaves room for one value"),

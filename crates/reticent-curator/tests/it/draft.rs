@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, BooleanArray, Int64Array, ListArray, StringArray};
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Int64Array, ListArray, StringArray, Time32MillisecondArray,
+    TimestampMillisecondArray,
+};
 use parquet::arrow::ArrowWriter;
 use reticent_core::schema::{FeatureKind, Schema, TargetKind};
 use reticent_curator::draft::{DraftOptions, draft_schema};
@@ -35,6 +38,10 @@ impl Files {
             ("visits", Arc::new(list)),
             ("income", Arc::new(BooleanArray::from(vec![true, false]))),
         ];
+        self.parquet_of(columns)
+    }
+
+    fn parquet_of(&self, columns: Vec<(&str, ArrayRef)>) -> PathBuf {
         let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
         let path = self.0.path().join("table.parquet");
         let file = fs::File::create(&path).expect("a file can be made");
@@ -295,6 +302,25 @@ fn parquet_drafts_know_the_types() {
     assert!(!text.contains("17") && !text.contains("cook"), "{text}");
     let schema = checked(&draft(&path, &public("income")));
     assert_eq!(schema.features().len(), 3, "a column of one word is still one");
+}
+
+/// Whoever fills in bounds of a date has to know what it counts as: years would put all rows beyond one end.
+#[test]
+fn drafts_say_what_dates_and_times_count() {
+    let files = Files::new();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("born", Arc::new(Date32Array::from(vec![1]))),
+        ("seen", Arc::new(TimestampMillisecondArray::from(vec![1]))),
+        ("noon", Arc::new(Time32MillisecondArray::from(vec![1]))),
+    ];
+    let path = files.parquet_of(columns);
+    let text = draft(&path, &private(Some("born")));
+    assert!(
+        text.contains("\n# fill in: bounds = [low, high], in days since 1970-01-01 (20000 is 2024-10-04)\n"),
+        "{text}"
+    );
+    assert!(text.contains("\nseen = {}  # fill in: bounds = [low, high], in seconds since 1970-01-01 (17"), "{text}");
+    assert!(text.contains("\nnoon = {}  # fill in: bounds = [low, high], in seconds since midnight\n"), "{text}");
 }
 
 #[test]

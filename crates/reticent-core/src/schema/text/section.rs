@@ -38,7 +38,15 @@ impl TextReader {
         {
             return Some((low, high));
         }
-        self.add(&place, "is not two numbers; write the smallest and the largest plausible value: bounds = [0, 100]");
+        let items = entry.value.get_ref().as_array().map_or(&[][..], |items| &items[..]);
+        self.add(
+            &place,
+            if items.iter().any(|item| matches!(item.get_ref(), DeValue::Datetime(_))) {
+                "has a date; write days since 1970-01-01, or seconds for a timestamp, as Parquet is read: 2020-01-01 is 18262 days"
+            } else {
+                "is not two numbers; write the smallest and the largest plausible value: bounds = [0, 100]"
+            },
+        );
         None
     }
 
