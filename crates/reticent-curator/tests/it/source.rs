@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_array::types::{Float16Type, Int32Type, Int64Type};
+use arrow_array::types::{Decimal256Type, Float16Type, Int32Type, Int64Type};
 use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
-    FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray, ListArray,
-    NullArray, StringArray, StringViewArray, TimestampMillisecondArray, UInt64Array,
+    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array,
+    DictionaryArray, FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int64Array,
+    LargeStringArray, ListArray, NullArray, StringArray, StringViewArray, TimestampMillisecondArray, UInt64Array,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -549,11 +549,15 @@ fn parquet_decimals_are_the_nearest_floats() {
         let lines: String = values.iter().map(|value| format!("{value}e-{digits},cook,low\n")).collect();
         let schema = schema("");
         let text = read(&files.write("table.csv", format!("age,job,income\n{lines}")), &schema);
-        let age = Decimal128Array::from(values).with_precision_and_scale(38, digits).expect("legal");
         let words = |word: &str| -> ArrayRef { Arc::new(StringArray::from(vec![word; 300])) };
-        let columns: Vec<(&str, ArrayRef)> =
-            vec![("age", Arc::new(age)), ("job", words("cook")), ("income", words("low"))];
-        assert!(read(&files.parquet("table.parquet", columns), &schema) == text, "{digits}");
+        type Wide = <Decimal256Type as ArrowPrimitiveType>::Native;
+        let wide: Decimal256Array = values.iter().map(|value| Some(Wide::from_i128(*value))).collect();
+        let narrow = Decimal128Array::from(values).with_precision_and_scale(38, digits).expect("legal");
+        let wide = wide.with_precision_and_scale(76, digits).expect("legal");
+        for age in [Arc::new(narrow) as ArrayRef, Arc::new(wide)] {
+            let columns = vec![("age", age), ("job", words("cook")), ("income", words("low"))];
+            assert!(read(&files.parquet("table.parquet", columns), &schema) == text, "{digits}");
+        }
     }
 }
 
