@@ -291,11 +291,7 @@ fn refuse_partial_parquet(mut file: &File, first: &[u8], path: &Path) -> Result<
         return Err(SourceError::Truncated { path: path.to_owned(), format: "Parquet" });
     }
     if &last == b"PARE" {
-        return Err(SourceError::Unsupported {
-            path: path.to_owned(),
-            found: "an encrypted Parquet file",
-            remedy: "write it anew without encryption, in a place where that is safe",
-        });
+        return Err(SourceError::encrypted_parquet(path));
     }
     Ok(())
 }

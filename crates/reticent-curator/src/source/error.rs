@@ -1,7 +1,7 @@
 //! Why a table could not be read: public facts only.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use crate::out_of_memory::OutOfMemory;
@@ -325,6 +325,14 @@ impl From<OutOfMemory> for SourceError {
 }
 
 impl SourceError {
+    pub(super) fn encrypted_parquet(path: &Path) -> Self {
+        Self::Unsupported {
+            path: path.to_owned(),
+            found: "an encrypted Parquet file",
+            remedy: "write it anew without encryption, in a place where that is safe",
+        }
+    }
+
     /// Whether the disk or the system is at fault rather than the file: the two have different exit codes.
     #[must_use]
     pub fn is_io(&self) -> bool {

@@ -49,6 +49,8 @@ pub(crate) struct ParquetTable {
     path: PathBuf,
     file: SharedFile,
     bytes_total: u64,
+    /// Some columns, or all.
+    is_encrypted: bool,
     metadata: ArrowReaderMetadata,
     names: Vec<String>,
     types: Vec<DataType>,
@@ -72,11 +74,13 @@ impl ParquetTable {
             let declared = ArrowReaderMetadata::try_new(Arc::new(footer.clone()), options)?;
             Ok((declared, read_text_as_bytes(&footer)?))
         };
-        let (declared, metadata) = without_panic(read_footer).map_err(|error| decoder_failure(path, error))?;
+        let is_encrypted = parquet_footer::has_encrypted_columns(&file).map_err(failed)?;
+        let (declared, metadata) =
+            without_panic(read_footer).map_err(|error| decoder_failure(path, is_encrypted, error))?;
         let names = declared.schema().fields().iter().map(|field| field.name().trim_ascii().to_owned()).collect();
         let types = read_fields(&declared).iter().map(|field| field.data_type().clone()).collect();
         let file = SharedFile::new(file);
-        Ok(Self { path: path.to_owned(), file, bytes_total, metadata, names, types, slots: Vec::new() })
+        Ok(Self { path: path.to_owned(), file, bytes_total, is_encrypted, metadata, names, types, slots: Vec::new() })
     }
 
     /// Names of the columns, trimmed.
@@ -216,14 +220,16 @@ impl ParquetTable {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), self.metadata.clone());
         let mask = ProjectionMask::roots(builder.parquet_schema(), slots.iter().map(|(column, _)| *column));
         let builder = builder.with_batch_size(batch_rows).with_projection(mask);
-        let reader = without_panic(|| builder.build()).map_err(|error| decoder_failure(&self.path, error))?;
+        let is_encrypted = self.is_encrypted;
+        let reader =
+            without_panic(|| builder.build()).map_err(|error| decoder_failure(&self.path, is_encrypted, error))?;
         // A projection keeps the file's order of columns.
         let mut projected: Vec<usize> = slots.iter().map(|(column, _)| *column).collect();
         projected.sort_unstable();
         projected.dedup();
         let declared = self.metadata.metadata().row_groups().iter();
         let rows_left = declared.fold(0u64, |rows, group| rows.saturating_add(group.num_rows().unsigned_abs()));
-        Ok(BatchReader { path: self.path.clone(), file, slots, projected, rows_left, reader })
+        Ok(BatchReader { path: self.path.clone(), file, is_encrypted, slots, projected, rows_left, reader })
     }
 
     /// Rows decoded at a time: the same for all readers, whose rows are joined. No more than have [`BATCH_BYTES`] in any group of rows.
@@ -296,6 +302,7 @@ impl ParquetTable {
 pub(super) struct BatchReader {
     path: PathBuf,
     file: SharedFile,
+    is_encrypted: bool,
     slots: Vec<(usize, Conversion)>,
     /// Columns of a decoded batch, by their place in the file.
     projected: Vec<usize>,
@@ -307,7 +314,7 @@ pub(super) struct BatchReader {
 impl BatchReader {
     /// The next rows: their number, and a column for each raw value.
     pub(super) fn next(&mut self) -> Result<Option<(usize, Vec<BatchColumn>)>, SourceError> {
-        let Self { path, file, slots, projected, rows_left, reader } = self;
+        let Self { path, file, is_encrypted, slots, projected, rows_left, reader } = self;
         let decode = || -> Result<Option<(usize, Vec<BatchColumn>)>, ParquetError> {
             let Some(batch) = reader.next().transpose()? else {
                 // The decoder takes the last page for the end.
@@ -331,7 +338,7 @@ impl BatchReader {
                     remedy: "write it anew with smaller pages",
                 };
             }
-            decoder_failure(path, error)
+            decoder_failure(path, *is_encrypted, error)
         })
     }
 }
@@ -505,12 +512,15 @@ fn without_panic<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T,
 }
 
 /// Keeps the decoder's words back: they may tell of values and places, and the footer's statistics are values, too.
-fn decoder_failure(path: &Path, error: ParquetError) -> SourceError {
+fn decoder_failure(path: &Path, is_encrypted: bool, error: ParquetError) -> SourceError {
     if let ParquetError::External(source) = error
         && let Ok(source) = source.downcast::<std::io::Error>()
         && source.raw_os_error().is_some()
     {
         return SourceError::Io { path: path.to_owned(), source: *source };
+    }
+    if is_encrypted {
+        return SourceError::encrypted_parquet(path);
     }
     SourceError::Damaged { path: path.to_owned(), format: "Parquet", reason: None }
 }

@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Fields of Parquet's `FileMetaData` and `SchemaElement`.
 const SCHEMA: i64 = 2;
 const ROW_GROUPS: i64 = 4;
+const ENCRYPTION_ALGORITHM: i64 = 8;
 const NUM_CHILDREN: i64 = 5;
 /// Structures and lists within each other. A sound footer has six.
 const DEPTH_MAX: u32 = 32;
@@ -20,22 +21,41 @@ const SCHEMA_DEPTH_MAX: usize = 64;
 const ROW_GROUPS_MAX: u64 = 1 << 20;
 
 /// Whether the footer of a file can be handed to the decoder. A file that is no Parquet file is for the decoder to refuse.
-pub(super) fn is_plausible(mut file: &File) -> io::Result<bool> {
+pub(super) fn is_plausible(file: &File) -> io::Result<bool> {
+    Ok(read(file)?.is_none_or(|footer| Walk { rest: &footer }.metadata().is_some()))
+}
+
+/// Whether columns are encrypted behind a footer that is not.
+pub(super) fn has_encrypted_columns(file: &File) -> io::Result<bool> {
+    let mut is_encrypted = false;
+    let mut look = |walk: &mut Walk<'_>, field: Field| {
+        is_encrypted |= field.number == ENCRYPTION_ALGORITHM;
+        walk.value(field.code, 1)
+    };
+    if let Some(footer) = read(file)? {
+        // What comes behind a field that does not fit is not looked at.
+        let _ = Walk { rest: &footer }.fields(&mut look);
+    }
+    Ok(is_encrypted)
+}
+
+/// The footer's bytes; none where the file has no place for it.
+fn read(mut file: &File) -> io::Result<Option<Vec<u8>>> {
     let size = file.seek(SeekFrom::End(0))?;
     if size < 8 {
-        return Ok(true);
+        return Ok(None);
     }
     let mut last = [0; 8];
     file.seek(SeekFrom::Start(size - 8))?;
     file.read_exact(&mut last)?;
     let length = u64::from(u32::from_le_bytes([last[0], last[1], last[2], last[3]]));
     if length > size - 8 {
-        return Ok(true);
+        return Ok(None);
     }
     file.seek(SeekFrom::Start(size - 8 - length))?;
     let mut footer = Vec::new();
     file.take(length).read_to_end(&mut footer)?;
-    Ok(Walk { rest: &footer }.metadata().is_some())
+    Ok(Some(footer))
 }
 
 /// A walk over Thrift's compact protocol, which ends with nothing where a declared size does not fit.
@@ -253,6 +273,8 @@ impl DeclaredPage {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn is_sound(footer: &[u8]) -> bool {
@@ -292,6 +314,23 @@ mod tests {
         assert!(!is_sound(&footer(&[3, 0, 0], &[0x0C])));
         // A text that is longer than the footer.
         assert!(!is_sound(&[0x68, 0xFF, 0xFF, 0x03, b'x', 0]));
+    }
+
+    #[test]
+    fn a_footer_tells_of_encrypted_columns() {
+        let is_told = |fields: &[u8]| {
+            let mut bytes = footer(&[1, 0], &[0x0C]);
+            bytes.pop();
+            bytes.extend(fields);
+            bytes.push(0);
+            let length = (bytes.len() as u32).to_le_bytes();
+            let mut file = tempfile::tempfile().expect("a file");
+            file.write_all(&[b"PAR1", &bytes[..], &length, b"PAR1"].concat()).expect("is written");
+            has_encrypted_columns(&file).expect("is read")
+        };
+        // Behind field 4, the writer's name; then field 8, a union of structures.
+        assert!(!is_told(&[0x28, 1, b'x']));
+        assert!(is_told(&[0x28, 1, b'x', 0x2C, 0x1C, 0, 0]));
     }
 
     #[test]

@@ -706,6 +706,27 @@ fn broken_files_are_refused_without_a_word_of_their_rows() {
     check("parquet in gzip", &gzip(&parquet), |error| matches!(error, SourceError::Unsupported { .. }));
 }
 
+/// A footer may be plain where columns are encrypted: what cannot be decoded is then not damaged, and what can is read.
+#[test]
+fn encrypted_columns_are_not_called_damaged() {
+    let files = Files::new();
+    let words = |word: &str| -> ArrayRef { Arc::new(StringArray::from(vec![word; 3])) };
+    let age: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let path = files.parquet("table.parquet", vec![("age", age), ("job", words("cook")), ("income", words("low"))]);
+    let mut bytes = fs::read(&path).expect("it is there");
+    // Field 8 of the footer, behind field 7 and before its end: the algorithm.
+    let end = bytes.len() - 8;
+    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().expect("four bytes")) + 4;
+    bytes.truncate(end - 1);
+    bytes.extend([0x1C, 0x1C, 0, 0, 0]);
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(b"PAR1");
+    assert_eq!(read(&files.write("readable", &bytes), &schema("")).len(), 3);
+    bytes[4..24].fill(0xff);
+    let error = refused(&files.write("encrypted", &bytes), &schema(""));
+    assert!(error.to_string().contains("is an encrypted Parquet file"), "{error}");
+}
+
 #[test]
 fn other_kinds_of_files_are_named() {
     let files = Files::new();
