@@ -9,7 +9,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use crate::adjacency::Relation;
-use crate::engine::Engine;
+use crate::engine::{Disclosure, Engine};
 use crate::ledger::{LedgerStore, Request};
 use crate::minimum::MinimumQuery;
 use crate::noise::discrete_laplace::sample_discrete_laplace;
@@ -29,6 +29,12 @@ compile_error!(
 #[must_use]
 pub fn reveal(sum: PartialSum) -> Vec<i128> {
     sum.into_totals()
+}
+
+/// Leave to ask an engine for what nobody has found to be public.
+#[must_use]
+pub fn disclosure() -> Disclosure {
+    Disclosure::of_what_is_public()
 }
 
 /// A session whose noise is determined by a seed: NOT PRIVATE.

@@ -46,18 +46,33 @@ pub trait Engine {
         tasks.into_iter().for_each(|task| task());
     }
 
-    /// The number of rows. [`crate::session::Session`] asks for it only where it is public; `None` of an engine that does not tell.
-    fn row_number(&self) -> Option<u64> {
+    /// The number of rows; `None` of an engine that does not tell.
+    fn row_number(&self, disclosure: &Disclosure) -> Option<u64> {
+        let _ = disclosure;
         None
     }
 
     /// The features of all rows, in the order in which a [`crate::public_matrix::PublicMatrix`] has to have its rows.
-    /// [`crate::session::Session`] asks for them only where features are public to the fitter.
     ///
     /// # Errors
     /// [`EngineError`] when rows cannot be reached, or this engine has none to show.
-    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+    fn public_features(&self, disclosure: &Disclosure) -> Result<Option<PublicFeatures>, EngineError> {
+        let _ = disclosure;
         Ok(None)
+    }
+}
+
+/// That what an engine is asked to tell without noise is public under every promise of the ledger. Only [`crate::session::Session`], which
+/// knows the promises, can say so: who merely holds an engine gets neither its number of rows nor its features.
+///
+/// ```compile_fail
+/// let forged = reticent_core::engine::Disclosure(());
+/// ```
+pub struct Disclosure(());
+
+impl Disclosure {
+    pub(crate) fn of_what_is_public() -> Self {
+        Self(())
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
 use crate::adjacency::{Adjacency, PrivacyUnit, Relation};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Disclosure, Engine, EngineError};
 use crate::ledger::{LedgerError, LedgerReference, LedgerStore, PlannedRelease, Request};
 use crate::minimum::{MinimumQuery, PERTURBATION_CUT};
 use crate::noise::entropy::EntropyError;
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
             return Ok(None);
         }
         self.check_admitted(request)?;
-        Ok(self.engine.row_number())
+        Ok(self.engine.row_number(&Disclosure::of_what_is_public()))
     }
 
     /// Whether no row has a usable label, where which rows have one is public under every promise; else `false`, as of an engine that does not tell.
@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
             return Ok(false);
         }
         self.check_admitted(request)?;
-        Ok(self.engine.row_number() == Some(0))
+        Ok(self.engine.row_number(&Disclosure::of_what_is_public()) == Some(0))
     }
 
     /// The features of the rows with a usable label, where the claim is about labels alone and features are public to the fitter; they
@@ -182,10 +182,11 @@ impl<'a> Session<'a> {
                     return Err(SessionError::PrivateFeatures { promised: promised.clone() });
                 }
                 self.check_admitted(request)?;
-                if let Some(rows) = self.engine.row_number() {
+                let disclosure = Disclosure::of_what_is_public();
+                if let Some(rows) = self.engine.row_number(&disclosure) {
                     PublicFeatures::check_size(rows, columns)?;
                 }
-                Ok(self.engine.public_features()?)
+                Ok(self.engine.public_features(&disclosure)?)
             }
             Adjacency::AddRemove | Adjacency::Replace | Adjacency::Party => Ok(None),
         }

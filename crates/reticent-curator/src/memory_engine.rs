@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::contribution::CodedLabel;
 use reticent_core::encoding::Encoding;
-use reticent_core::engine::{Engine, EngineError, Task};
+use reticent_core::engine::{Disclosure, Engine, EngineError, Task};
 use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::SumQuery;
@@ -182,11 +182,11 @@ impl Engine for MemoryEngine {
         tasks.into_par_iter().for_each(|task| task());
     }
 
-    fn row_number(&self) -> Option<u64> {
+    fn row_number(&self, _: &Disclosure) -> Option<u64> {
         Some(self.table.rows() as u64)
     }
 
-    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+    fn public_features(&self, _: &Disclosure) -> Result<Option<PublicFeatures>, EngineError> {
         let coding = self.table.coding();
         let columns = coding.columns().len();
         let rows = self.table.rows();

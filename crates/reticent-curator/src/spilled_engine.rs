@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rayon::prelude::*;
 use reticent_core::adjacency::PrivacyUnit;
 use reticent_core::encoding::Encoding;
-use reticent_core::engine::{Engine, EngineError, Task};
+use reticent_core::engine::{Disclosure, Engine, EngineError, Task};
 use reticent_core::minimum::MinimumQuery;
 use reticent_core::public_features::PublicFeatures;
 use reticent_core::query::{Map, QueryShape, SumQuery};
@@ -285,11 +285,11 @@ impl Engine for SpilledEngine {
         tasks.into_par_iter().for_each(|task| task());
     }
 
-    fn row_number(&self) -> Option<u64> {
+    fn row_number(&self, _: &Disclosure) -> Option<u64> {
         Some(self.table.rows())
     }
 
-    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+    fn public_features(&self, _: &Disclosure) -> Result<Option<PublicFeatures>, EngineError> {
         Err(EngineError(Box::new(NotStreamed)))
     }
 }

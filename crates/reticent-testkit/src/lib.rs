@@ -10,4 +10,4 @@ pub mod memory_ledger;
 pub mod raw_table;
 pub mod replay;
 
-pub use reticent_core::danger::{SharedTape, Step, Tape, hold, reveal, seeded_session, taped_session};
+pub use reticent_core::danger::{SharedTape, Step, Tape, disclosure, hold, reveal, seeded_session, taped_session};

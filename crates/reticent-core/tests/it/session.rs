@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use reticent_core::adjacency::{Adjacency, PrivacyUnit, Relation};
 use reticent_core::coding::{CODE_MAX, Coding};
 use reticent_core::encoding::{Encoding, LatticeRow, NormRule};
-use reticent_core::engine::{Engine, EngineError};
+use reticent_core::engine::{Disclosure, Engine, EngineError};
 use reticent_core::label_use::LabelUse;
 use reticent_core::ledger::{Budget, LedgerStore, PlannedRelease, Request};
 use reticent_core::minimum::{Minimum, MinimumQuery, UnusableLabel};
@@ -42,11 +42,11 @@ impl Engine for Rows {
         Ok(sum)
     }
 
-    fn row_number(&self) -> Option<u64> {
+    fn row_number(&self, _: &Disclosure) -> Option<u64> {
         Some(self.0 as u64)
     }
 
-    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+    fn public_features(&self, _: &Disclosure) -> Result<Option<PublicFeatures>, EngineError> {
         Ok(Some(PublicFeatures { columns: 1, codes: vec![CODE_MAX; self.0] }))
     }
 }
@@ -214,7 +214,7 @@ impl Engine for Minima {
         Ok(PartialSum::of_minimum(query, MINIMUM.to_vec()))
     }
 
-    fn public_features(&self) -> Result<Option<PublicFeatures>, EngineError> {
+    fn public_features(&self, _: &Disclosure) -> Result<Option<PublicFeatures>, EngineError> {
         Ok(None)
     }
 }

@@ -19,7 +19,7 @@ use reticent_curator::memory_engine::MemoryEngine;
 use reticent_curator::table::CodedTable;
 use reticent_math::fixed_sequence::FixedSequence;
 use reticent_testkit::generate::{self, GeneratedRow};
-use reticent_testkit::reveal;
+use reticent_testkit::{disclosure, reveal};
 
 pub(crate) const COLUMNS: usize = 1 + 3 + 2 * 4;
 pub(crate) const PRIVACY: &str = "unit = \"row\"\nadjacency = \"add-remove\"";
@@ -203,7 +203,7 @@ fn labels_meet_the_rows_of_a_public_matrix() {
     let row = |value: f64, class| GeneratedRow { values: vec![value], class };
     let rows = [row(0.0, Some(1)), row(10.0, Some(0)), row(5.0, None), row(2.5, Some(1))];
     let engine = MemoryEngine::with_block_rows(table(&schema, &rows), 3);
-    let features = engine.public_features().expect("in memory").expect("has rows");
+    let features = engine.public_features(&disclosure()).expect("in memory").expect("has rows");
     assert_eq!((features.columns, features.rows()), (2, 3), "a row without a usable label is not there");
     assert_eq!(features.codes, [CODE_MAX, 0, CODE_MAX, CODE_MAX, CODE_MAX, CODE_MAX.div_ceil(4)]);
 

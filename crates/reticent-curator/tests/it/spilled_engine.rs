@@ -23,7 +23,7 @@ use reticent_curator::spilled_engine::{CannotSpill, SpilledEngine, check, check_
 use reticent_curator::spilled_table::{SpilledTable, SpilledTableWriter};
 use reticent_curator::table::CodedTable;
 use reticent_testkit::generate::{self, GeneratedRow};
-use reticent_testkit::reveal;
+use reticent_testkit::{disclosure, reveal};
 
 use crate::memory_engine::{COLUMNS, PRIVACY, encoding, maps, query, table};
 
@@ -131,7 +131,7 @@ proptest! {
         let is_first = |place: &usize| keys[..*place].iter().filter(|key| **key == keys[*place]).count() < rows_max as usize;
         let first: Vec<GeneratedRow> = (0..rows.len()).filter(is_first).map(|place| rows[place].clone()).collect();
         let memory = MemoryEngine::new(table(&schema, &first));
-        prop_assert_eq!(scratch.row_number(), memory.row_number());
+        prop_assert_eq!(scratch.row_number(&disclosure()), memory.row_number(&disclosure()));
         for norm in [NormRule::OwnNorm, NormRule::Clip(2.5)] {
             let encoding = encoding(&schema, norm);
             for map in all_maps() {
@@ -197,7 +197,7 @@ fn the_folder_stays_empty() {
     let sort = SortShape { block_records: 2, blocks: 2 };
     let keyed = rows.iter().inspect(|_| assert!(is_empty())).map(|row| (row, "one of all"));
     let engine = spilled_units(&grouped, keyed, &place, 7, sort, 0);
-    assert!(is_empty() && engine.row_number() == Some(2));
+    assert!(is_empty() && engine.row_number(&disclosure()) == Some(2));
 }
 
 const GROUPED: &str = "unit = { column = \"id\", rows_max = 2 }\nadjacency = \"add-remove\"";
@@ -228,7 +228,7 @@ fn what_needs_all_rows_in_memory_is_refused_by_public_figures() {
     // Asked all the same, the engine says so and gives nothing.
     let rows = [GeneratedRow { values: vec![1.0], class: Some(1) }];
     let engine = spilled(&schema, &rows, &place(), 7, 0);
-    assert!(engine.public_features().is_err());
+    assert!(engine.public_features(&disclosure()).is_err());
     let matrix = Arc::new(PublicMatrix::new(1, vec![1]).expect("short"));
     let query = SumQuery::of_matrix(product, matrix).expect("within its bounds");
     assert!(engine.exact_sum(&query).is_err());
@@ -265,8 +265,8 @@ fn a_file_is_spilled_as_it_is_read_into_memory() {
         let memory = MemoryEngine::new(CodedTable::read(source(), &schema, &mut |_| ()).expect("reads"));
         let scratch = SpilledTable::read(source(), &schema, &place(), &mut |_| ()).expect("reads");
         let scratch = SpilledEngine::new(scratch, 0).expect("there is room");
-        assert_eq!(scratch.row_number(), memory.row_number(), "{privacy}");
-        rows_found.extend(scratch.row_number());
+        assert_eq!(scratch.row_number(&disclosure()), memory.row_number(&disclosure()), "{privacy}");
+        rows_found.extend(scratch.row_number(&disclosure()));
         let encoding = encoding(&schema, NormRule::OwnNorm);
         let weights: Vec<f64> = (0..COLUMNS).map(|column| column as f64 / 3.0 - 1.0).collect();
         for map in all_maps() {
