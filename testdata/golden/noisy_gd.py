@@ -224,6 +224,8 @@ kept = np.clip((share / error**2 + 0.5 / 0.36) / (1 / error**2 + 1 / 0.36) / 0.7
 # given slopes.
 steps, step_noise = np.array([90.0, 41.0, 33.0, 22.0, -3.0, 12.0]), 14.0
 surplus = 6.5 - steps[0] + np.concatenate([[0.0], np.cumsum(steps[1:])])
+surplus[1:] = np.maximum.accumulate(surplus[1:])
+surplus[0] = min(surplus[0], surplus[1])
 at_octaves = CubicHermiteSpline(np.arange(6), surplus, np.gradient(surplus))
 octaves = np.arange(41) / 8
 logarithms = octaves - 1

@@ -313,7 +313,7 @@ pub fn add_matrix_label(query: &SumQuery, row: usize, label: CodedLabel, totals:
             match target {
                 ProductTarget::Number | ProductTarget::NumberOverNorm => {
                     let usable = 1 - is(label, i32::from(UNUSABLE_LABEL));
-                    i32::from(window.of(label)).clamp(label_low, label_high) * usable
+                    window.counted(label, usable).clamp(label_low, label_high)
                 }
                 ProductTarget::Class => label_low * is(label, 0) + label_high * is(label, 1),
             }
@@ -346,7 +346,7 @@ pub fn add_label_bin(query: &SumQuery, label: CodedLabel, totals: &mut [i128]) {
 pub fn add_label_square(query: &SumQuery, label: CodedLabel, totals: &mut [i128]) {
     let Map::LabelSquares = *query.shape().map() else { unreachable!("called for squares of labels only") };
     let usable = 1 - is(label, i32::from(UNUSABLE_LABEL));
-    totals[0] += i128::from((i32::from(query.weights().target_window().of(label)) * usable).pow(2));
+    totals[0] += i128::from(query.weights().target_window().counted(label, usable).pow(2));
 }
 
 /// 1 where a label is this number, else 0, by arithmetic: the top bit of `x | -x` is set for every `x` but 0.

@@ -18,6 +18,8 @@ pub struct TargetWindow {
     half: i16,
     /// `floor(2^46 / half) + 1`.
     reciprocal: u64,
+    /// What a label that is not usable counts for where it counts at all, in the window's steps.
+    missing: i16,
 }
 
 /// A window as files have it, in steps of `-32767..=32767` over the bounds.
@@ -25,6 +27,9 @@ pub struct TargetWindow {
 struct WindowDocument {
     centre: i16,
     half: i16,
+    /// 0 in documents of before it was told.
+    #[serde(default)]
+    missing: i16,
 }
 
 impl TargetWindow {
@@ -32,7 +37,7 @@ impl TargetWindow {
     pub const BOUNDS: Self = Self::of_steps(0, LATTICE_NORM_MAX);
 
     const fn of_steps(centre: i16, half: i16) -> Self {
-        Self { centre, half, reciprocal: (1 << RECIPROCAL_BITS) / half as u64 + 1 }
+        Self { centre, half, reciprocal: (1 << RECIPROCAL_BITS) / half as u64 + 1, missing: 0 }
     }
 
     /// The window of this centre and half width, as shares of half the width of the bounds: at least one step wide, and within
@@ -46,6 +51,30 @@ impl TargetWindow {
         let half = (half * full).round().clamp(1.0, full);
         let room = full - half;
         Self::of_steps((centre * full).round().clamp(-room, room) as i16, half as i16)
+    }
+
+    /// The same window, in which labels that are not usable count as this place of the bounds where they count at all: in products with a public
+    /// matrix and in squares. Else they do as the middle of the window; so does what is not a number.
+    #[must_use]
+    pub fn with_missing(self, place: f64) -> Self {
+        let share = (place - self.centre()) / self.half();
+        // A float that is not a number becomes 0.
+        Self { missing: (share.clamp(-1.0, 1.0) * f64::from(LATTICE_NORM_MAX)).round() as i16, ..self }
+    }
+
+    /// That place, where the bounds are `-1` and `1`.
+    #[must_use]
+    pub fn missing(self) -> f64 {
+        self.centre() + self.half() * f64::from(self.missing) / f64::from(LATTICE_NORM_MAX)
+    }
+
+    /// What a label counts for in products with a public matrix and in squares, in the window's steps: of a usable one what [`Self::of`] says.
+    ///
+    /// `usable` is 1 or 0. By products alone, as there.
+    #[must_use]
+    #[inline]
+    pub fn counted(self, label: CodedLabel, usable: i32) -> i32 {
+        i32::from(self.of(label)) * usable + i32::from(self.missing) * (1 - usable)
     }
 
     /// Middle of the window, where the bounds are `-1` and `1`.
@@ -85,21 +114,25 @@ impl TargetWindow {
 
 /// A window that is none, or passes the bounds.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("a window of the target has a half of 1 to 32767 steps and lies within the bounds")]
+#[error(
+    "a window of the target has a half of 1 to 32767 steps and lies within the bounds, and missing labels count as one within it"
+)]
 pub struct NoWindow;
 
 impl TryFrom<WindowDocument> for TargetWindow {
     type Error = NoWindow;
     fn try_from(document: WindowDocument) -> Result<Self, NoWindow> {
-        let WindowDocument { centre, half } = document;
-        let is_within = half >= 1 && i32::from(centre).abs() + i32::from(half) <= i32::from(LATTICE_NORM_MAX);
-        if is_within { Ok(Self::of_steps(centre, half)) } else { Err(NoWindow) }
+        let WindowDocument { centre, half, missing } = document;
+        let is_within = half >= 1
+            && i32::from(centre).abs() + i32::from(half) <= i32::from(LATTICE_NORM_MAX)
+            && missing >= -LATTICE_NORM_MAX;
+        if is_within { Ok(Self { missing, ..Self::of_steps(centre, half) }) } else { Err(NoWindow) }
     }
 }
 
 impl From<TargetWindow> for WindowDocument {
     fn from(window: TargetWindow) -> Self {
-        Self { centre: window.centre, half: window.half }
+        Self { centre: window.centre, half: window.half, missing: window.missing }
     }
 }
 
@@ -146,12 +179,30 @@ mod tests {
 
     #[test]
     fn a_window_is_read_as_it_was_written_and_never_passes_the_bounds() {
-        let window = TargetWindow::new(-0.75, 0.125);
+        let window = TargetWindow::new(-0.75, 0.125).with_missing(-0.65);
         let text = serde_json::to_string(&window).expect("two numbers");
         assert_eq!(serde_json::from_str::<TargetWindow>(&text).expect("as written"), window);
-        for (centre, half) in [(0, 0), (0, -1), (1, 32_767), (-16_384, 16_384), (i16::MIN, 1)] {
-            let text = format!(r#"{{"centre":{centre},"half":{half}}}"#);
+        let before =
+            serde_json::from_str::<TargetWindow>(r#"{"centre":-24575,"half":4096}"#).expect("a place was not told");
+        assert_eq!(before, TargetWindow::new(-0.75, 0.125));
+        for (centre, half, missing) in
+            [(0, 0, 0), (0, -1, 0), (1, 32_767, 0), (-16_384, 16_384, 0), (i16::MIN, 1, 0), (0, 5, i16::MIN)]
+        {
+            let text = format!(r#"{{"centre":{centre},"half":{half},"missing":{missing}}}"#);
             assert!(serde_json::from_str::<TargetWindow>(&text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_label_that_is_not_usable_counts_as_the_place_that_is_named() {
+        let window = TargetWindow::new(-0.5, 0.25);
+        let counted = |window: TargetWindow, usable| window.counted(UNUSABLE_LABEL, usable);
+        assert_eq!((counted(window, 0), window.missing()), (0, window.centre()));
+        let named = window.with_missing(-0.4);
+        assert!((named.missing() + 0.4).abs() < 2e-5 && (counted(named, 0) - 13_107).abs() <= 1, "{named:?}");
+        assert_eq!(named.counted(-12_288, 1), i32::from(window.of(-12_288)), "usable labels are what they were");
+        for (place, expected) in [(9.0, 32_767), (-9.0, -32_767), (f64::NAN, 0)] {
+            assert_eq!(counted(window.with_missing(place), 0), expected);
         }
     }
 

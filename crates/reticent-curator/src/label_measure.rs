@@ -44,8 +44,8 @@ pub struct LabelTerms<'a> {
     pub schema: &'a Schema,
     /// Column of the event ids.
     pub id_column: &'a str,
-    /// Label of rows whose id is not in the table, as the table would spell it; the first class or the middle of the bounds
-    /// if it is not given.
+    /// Label of rows whose id is not in the table, as the table would spell it; the first class, or the mean of the numbers that are there as
+    /// far as their bins tell it, if it is not given.
     pub unmatched: Option<&'a str>,
     /// Epsilon that this answer may cost.
     pub epsilon: Epsilon,
@@ -203,7 +203,7 @@ pub fn ask(
             let part = BoundsPart { centre: window.centre(), half: window.half() };
             Ok::<_, SessionError>(LabelCounts { part, bins: counted.values(), noise: counted.noise_standard_deviation })
         })?;
-        window = TargetWindow::new(found.centre, found.half);
+        window = TargetWindow::new(found.part.centre, found.part.half).with_missing(found.mean);
         numbers = Some(ReleasedNumbers { window, square: release(square, window)?.integers[0].to_string() });
     }
     Ok((numbers, release(&planned.product, window)?))
@@ -280,8 +280,8 @@ pub fn measure(
     Ok(LabelAnswer { text, repeated: false })
 }
 
-/// The label, in code, of rows whose id is not known: the first class, or no number, which is read as the middle of the window. The middle of
-/// the bounds may lie far from all labels, and a few rows there would move everything.
+/// The label, in code, of rows whose id is not known: the first class, or no number, which counts as the mean of the others. The middle of the bounds, or of
+/// the window, may lie far from all labels, and a few rows there would move everything.
 fn unmatched_label(terms: &LabelTerms<'_>) -> Result<CodedLabel, MeasureError> {
     let target = &terms.schema.target().kind;
     let Some(text) = terms.unmatched else {

@@ -1,15 +1,15 @@
 //! The weights file that crosses between two organisations: event ids and integers, as CSV. Whoever sent it is not trusted.
 //!
 //! ```text
-//!   # lines for people, not read
+//!   # lines for people: 1 rows
 //!   id,q1,q2
 //!   7f3a,1048576,0
 //! ```
-//! Read are the ids, the integers and the number of columns, and nothing else: bounds, norms and noise follow from the
-//! integers. The format is described in `docs/reference/walr-files.md`.
+//! Read are the ids, the integers and the number of columns: bounds, norms and noise follow from the integers. How many rows the lines for people tell of
+//! is compared, so that a file that was cut short on its way is not paid for. The format is described in `docs/reference/walr-files.md`.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -56,6 +56,17 @@ pub enum WeightsFileError {
         /// Its place, counted from 1.
         row: usize,
     },
+    /// Fewer rows than there were, or more; or no end of the last line.
+    #[error(
+        "the weights file tells of {told} rows and has {found}{}: it was cut short or changed on its way; ask for it again",
+        if told == found { ", of which the last does not end" } else { "" }
+    )]
+    Rows {
+        /// Rows by its first lines.
+        told: usize,
+        /// Rows that are there.
+        found: usize,
+    },
     /// Integers past their bounds.
     #[error("the weights file is refused: {0}")]
     Matrix(#[from] MatrixError),
@@ -74,7 +85,12 @@ impl WeightsFileError {
         match self {
             Self::Source(error) => error.is_io(),
             Self::OutOfMemory | Self::List(WeightListError::OutOfMemory) => true,
-            Self::Header | Self::Width { .. } | Self::Integer { .. } | Self::Matrix(_) | Self::List(_) => false,
+            Self::Header
+            | Self::Width { .. }
+            | Self::Integer { .. }
+            | Self::Rows { .. }
+            | Self::Matrix(_)
+            | Self::List(_) => false,
         }
     }
 }
@@ -86,11 +102,12 @@ impl WeightsFileError {
 pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<WeightList, WeightsFileError> {
     let UnboundTable::Csv(stream) = UnboundTable::open(path, true)? else { return Err(WeightsFileError::Header) };
     let mut table = CsvTable::new(path, *stream, b',');
-    let mut header = None;
+    let (mut header, mut told) = (None, None);
     for _ in 0..=COMMENTS_MAX {
         header = table.read_header()?;
-        if !header.as_ref().is_some_and(|names| names[0].starts_with('#')) {
-            break;
+        match &header {
+            Some(names) if names[0].starts_with('#') => told = told.or_else(|| rows_told_of(&names[0])),
+            Some(_) | None => break,
         }
     }
     let width = match header {
@@ -113,10 +130,35 @@ pub fn read_weights(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Weight
             Some(Fault::OutOfMemory) => Err(WeightsFileError::OutOfMemory),
         }
     })?;
+    let found = ids.len();
+    match told {
+        Some(told) if told != found || !ends_in_line_break(path) => {
+            return Err(WeightsFileError::Rows { told, found });
+        }
+        Some(_) | None => (),
+    }
     if ids.is_empty() {
         return Err(WeightListError::Empty.into());
     }
     Ok(WeightList::new(ids, PublicMatrix::new(columns, values)?)?)
+}
+
+/// How many rows a comment tells of: `# anything 300 rows`, up to its first comma.
+fn rows_told_of(comment: &str) -> Option<usize> {
+    comment.trim_end().strip_suffix(" rows")?.rsplit(' ').next()?.parse().ok()
+}
+
+/// Whether the last line of a file of comments and rows is whole. One that is packed, or cannot be read from its end, is taken to be: what is missing at the
+/// end of a packed file is noticed when it is unpacked.
+fn ends_in_line_break(path: &Path) -> bool {
+    let ends = || -> io::Result<[u8; 2]> {
+        let (mut file, mut first, mut last) = (File::open(path)?, [0], [0]);
+        file.read_exact(&mut first)?;
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        Ok([first[0], last[0]])
+    };
+    ends().map_or(true, |[first, last]| first != b'#' || matches!(last, b'\n' | b'\r'))
 }
 
 /// A few rows, up to the first that is refused.
@@ -300,6 +342,28 @@ mod tests {
         write_weights(&list, "once more", "nothing", &mut again).expect("is written");
         let again = read(std::str::from_utf8(&again).expect("a text")).expect("a list");
         assert!(again.ids() == list.ids() && again.matrix() == list.matrix());
+    }
+
+    /// Wherever a file is cut that tells how many rows it has; lines of other words tell nothing.
+    #[test]
+    fn a_file_that_was_cut_short_is_refused() {
+        let ids = ["a", "b", "c"].map(|id| id.as_bytes().to_vec());
+        let matrix = PublicMatrix::new(2, vec![1, -20, 300, 4000, -50_000, 600_000]).expect("short rows");
+        let mut event_ids = EventIds::default();
+        ids.iter().for_each(|id| event_ids.push(id).expect("is new"));
+        let mut text = Vec::new();
+        let list = WeightList::new(event_ids, matrix).expect("a list");
+        write_weights(&list, "made by hand: 3 rows, 2 columns", "nothing", &mut text).expect("is written");
+        let text = String::from_utf8(text).expect("a text");
+        assert!(read(&text).is_ok() && read(&text.replace('\n', "\r\n")).is_ok());
+        let body = text.find("id,").expect("a header") + "id,q1,q2".len();
+        for end in body..text.len() {
+            assert!(read(&text[..end]).is_err(), "{:?}", &text[..end]);
+        }
+        let error = read(&text[..text.len() - 2]).err().expect("is refused").to_string();
+        assert!(error.contains("tells of 3 rows and has 3, of which the last does not end"), "{error}");
+        let other = text.replace("3 rows", "some rows");
+        assert!(read(other.trim_end()).is_ok());
     }
 
     /// The first of them in the order of the file, whichever thread finds it.

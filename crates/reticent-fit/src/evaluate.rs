@@ -32,6 +32,9 @@ pub struct Evaluation {
     pub calibration: Option<Calibration>,
 }
 
+/// Error, as a share of where a figure can lie, from which on its value is noise alone, and not told: it would nearly always be an end.
+const HIDDEN: f64 = 0.5;
+
 /// A figure, with the standard error that the noise of a private evaluation gives it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
@@ -44,6 +47,11 @@ pub struct Figure {
 impl Figure {
     fn exact(value: f64) -> Self {
         Self { value, standard_error: None }
+    }
+
+    /// A noisy figure between 0 and `most`; NaN where noise hides it.
+    fn noisy(value: f64, error: f64, most: f64) -> Self {
+        Self { value: if error < HIDDEN * most { value } else { f64::NAN }, standard_error: Some(error) }
     }
 }
 

@@ -12,7 +12,7 @@ use reticent_core::query::{Map, QueryShape, target_counts};
 use reticent_core::target_window::TargetWindow;
 use reticent_core::units::MuSquared;
 use reticent_math::gram_regression::{TargetMean, TargetVariance};
-use reticent_math::range_search::{BoundsPart, RangeRule, spared, widened};
+use reticent_math::range_search::{BoundsPart, NEGLIGIBLE, RangeRule, affordable_half, spared, widened};
 use reticent_math::target_look::Look;
 
 use crate::method::FitRequest;
@@ -157,7 +157,7 @@ impl NumberMarginals {
         let found = BoundsPart { centre: self.window.centre(), half: self.window.half() };
         let variance = self.bins_of_window().variance_at_least(found);
         let noise_squares = self.scaled.noise_squares(product_noise / self.usable);
-        let BoundsPart { centre, half } = widened(found, variance, &noise_squares);
+        let BoundsPart { centre, half } = widened(found, affordable_half(NEGLIGIBLE, variance, &noise_squares));
         self.window = TargetWindow::new(centre, half);
         // Bins of a part count what is beyond it at its ends.
         if self.window == TargetWindow::BOUNDS && self.target_bins[1].is_of_part() {

@@ -13,8 +13,6 @@ const WORTH_WHILE: f64 = 2.0 / 3.0;
 /// which is about this times the columns over `n mu`; and at most 2 %.
 const SPARED: (f64, f64) = (0.5, 0.02);
 
-/// Noise is next to nothing where it adds so little to predictions: a share of what the target varies by.
-const NEGLIGIBLE: f64 = 1.0 / 200.0;
 /// A window is made so many times as wide at most, however little noise there is: further out rows are no likelier for wide bounds, and
 /// standard errors grow with the window where they are mostly noise.
 const WIDENED_MAX: f64 = 3.0;
@@ -73,6 +71,22 @@ impl BinCounts<'_> {
     pub fn mean_from_centre(&self, part: BoundsPart) -> f64 {
         let mean = self.around_centre(part).iter().map(|(at, count)| at * count).sum::<f64>() / self.rows;
         mean.clamp(-part.half, part.half)
+    }
+
+    /// Standard deviation of the noise of that mean.
+    fn mean_noise(&self, part: BoundsPart) -> f64 {
+        self.noise * self.around_centre(part).iter().map(|(at, _)| at * at).sum::<f64>().sqrt() / self.rows
+    }
+
+    /// The place of the bounds, where these are -1 and 1, that a row of a part has on average: drawn to the middle of the part as far as its noise leaves it
+    /// open.
+    /// ```text
+    ///   m / (1 + 3 (e/h)²)      m: mean from the centre of the part;  e: its noise;  h: half the part
+    /// ```
+    /// Rows are taken to be anywhere in the part alike before they are counted: `h²/3`.
+    #[must_use]
+    pub fn mean_place(&self, part: BoundsPart) -> f64 {
+        part.centre + self.mean_from_centre(part) / (1.0 + 3.0 * (self.mean_noise(part) / part.half).powi(2))
     }
 
     /// The bins of a part, its lowest value and its width.
@@ -161,19 +175,26 @@ pub fn seen_part(counts: &BinCounts<'_>, spared: f64, doubt_share: f64) -> Bound
     }
 }
 
-/// A part in which a target was found, made wider where that costs next to nothing: rows that noise hid may lie beyond it, and would count as if
-/// at its border, which no standard error knows of.
+/// Noise is next to nothing where it adds so little to predictions: a share of what the target varies by.
+pub const NEGLIGIBLE: f64 = 1.0 / 200.0;
+
+/// A part in which a target was found, made as wide as this half: rows that noise hid may lie beyond it, and would count as if at its border, which no standard
+/// error knows of. At most 3 times as wide as it was, never less, and all of the bounds where it is 2/3 of them.
+#[must_use]
+pub fn widened(found: BoundsPart, half: f64) -> BoundsPart {
+    let half = half.min(WIDENED_MAX * found.half).max(found.half);
+    if half < WORTH_WHILE { BoundsPart { half, ..found } } else { BoundsPart::BOUNDS }
+}
+
+/// How wide a target's window may be, half of it, for its noise to add a `share` of what the target varies by to predictions:
 /// ```text
-///   half:  (V / (200 sum_j k_j))^(1/2),  at most 3 times the found one;  never less than it, and all of the bounds where it is 2/3 of them
+///   (share V / sum_j k_j)^(1/2)
 /// ```
 /// `variance`, `V`: what the target varies by at least ([`variance_at_least`]). `noise_squares`, `k_j`: the mean square of what noise along direction
 /// `j` adds to predictions where all of the bounds are read. Both with the bounds as -1 and 1.
 #[must_use]
-pub fn widened(found: BoundsPart, variance: f64, noise_squares: &[f64]) -> BoundsPart {
-    let noise = noise_squares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let negligible = (NEGLIGIBLE * variance / noise).sqrt();
-    let half = negligible.min(WIDENED_MAX * found.half).max(found.half);
-    if half < WORTH_WHILE { BoundsPart { half, ..found } } else { BoundsPart::BOUNDS }
+pub fn affordable_half(share: f64, variance: f64, noise_squares: &[f64]) -> f64 {
+    (share * variance / noise_squares.iter().sum::<f64>().max(f64::MIN_POSITIVE)).sqrt()
 }
 
 /// What rows in a part vary by at least, with the bounds of the bins as -1 and 1:
@@ -447,7 +468,14 @@ mod tests {
         let bin_square = (2.0f64 / 256.0).powi(2);
         let half = |noise: f64, noise_square: f64| {
             let counts = BinCounts { bins: &two_places, noise, rows: 1000.0, rows_noise: 0.0 };
-            let part = widened(found, variance_at_least(found, &counts), &[noise_square / 4.0, 0.75 * noise_square]);
+            let part = widened(
+                found,
+                affordable_half(
+                    NEGLIGIBLE,
+                    variance_at_least(found, &counts),
+                    &[noise_square / 4.0, 0.75 * noise_square],
+                ),
+            );
             assert!((part.centre - found.centre).abs() < 1e-12);
             part.half
         };
@@ -465,12 +493,15 @@ mod tests {
         // All of the bounds where little is missing.
         let counts = BinCounts { bins: &two_places, noise: 0.0, rows: 1000.0, rows_noise: 0.0 };
         let half_of_them = BoundsPart { half: 0.25, ..found };
-        assert_eq!(widened(half_of_them, variance_at_least(half_of_them, &counts), &[1e-12]), BoundsPart::BOUNDS);
+        assert_eq!(
+            widened(half_of_them, affordable_half(NEGLIGIBLE, variance_at_least(half_of_them, &counts), &[1e-12])),
+            BoundsPart::BOUNDS
+        );
         // In one bin nothing is known to vary.
         let one = bins(100, &[1.0]);
         let counts = BinCounts { bins: &one, ..counts };
         let narrow = find_part(&counts, 0.0, 1.0);
-        assert_eq!(widened(narrow, variance_at_least(narrow, &counts), &[1e-12]), narrow);
+        assert_eq!(widened(narrow, affordable_half(NEGLIGIBLE, variance_at_least(narrow, &counts), &[1e-12])), narrow);
     }
 
     /// Rows are in bins 10 and 11, and a share of them is missing and counts as bin 128 or, near the others, as bin 11.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use reticent_core::adjacency::Adjacency;
 use reticent_core::engine::Engine;
 use reticent_core::ledger::LedgerStore;
 use reticent_core::schema::Schema;
@@ -58,8 +59,9 @@ pub(super) fn run(arguments: &FitArguments) -> Result<(), Failure> {
                 schema.relation()
             ))
         })?;
-        // Told as it is public; a model of nothing would be charged.
-        if number == 0 {
+        // Told as it is public; a model of nothing would be charged. Under label it is the number of rows with a usable label, and that there is none is told
+        // once the ledger holds to these labels: by the fit.
+        if number == 0 && schema.relation().adjacency == Adjacency::Replace {
             return Err(Failure::Data(format!(
                 "{}: the table has no rows; under {} their number is public, and nothing can be learnt from none. Nothing was charged",
                 arguments.data.display(),

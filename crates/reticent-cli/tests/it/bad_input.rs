@@ -576,6 +576,26 @@ fn no_rows_under_replace_cost_nothing() {
     folder.succeed(FIT);
 }
 
+/// Asked with one pair of classes after the other, the refusal of a table in which no row has one of them would list the labels, unpaid.
+#[test]
+fn that_no_row_has_a_label_of_these_classes_is_told_of_one_choice_of_classes() {
+    let folder = Folder::new();
+    folder.write("table.csv", "a,y\n0.5,yes\n0.25,no\n");
+    let schema = |classes: &str| {
+        let text = "[privacy]\nunit = \"row\"\nadjacency = \"label\"\n[target]\ncolumn = \"y\"\nclasses = CLASSES\n[features]\na = { bounds = [0, 1] }\n";
+        folder.write("schema.toml", text.replace("CLASSES", classes));
+    };
+    folder.succeed("ledger init l.ledger --epsilon 2 --delta 1e-6 --promise row:label");
+    schema(r#"["Yes", "No"]"#);
+    let refused = folder.run(FIT_WITH_LEDGER);
+    assert!(refused.code == 3 && refused.stderr.contains("no row has a usable label"), "{}", refused.stderr);
+    assert!(folder.spent("l.ledger") <= 0.0);
+    for classes in [r#"["yes", "other"]"#, r#"["no", "other"]"#] {
+        schema(classes);
+        folder.refuse(4, FIT_WITH_LEDGER);
+    }
+}
+
 #[test]
 fn other_kinds_of_files_are_named() {
     let folder = Folder::new();

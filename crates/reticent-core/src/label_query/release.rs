@@ -67,7 +67,7 @@ pub struct ReleasedNumbers {
 pub enum UnmatchedLabel<'a> {
     /// Name of a class.
     Class(&'a str),
-    /// A number, in the label holder's own unit: the middle of where labels were read if it named none.
+    /// A number, in the label holder's own unit: the mean of its labels as far as it was found, if it named none.
     Number(f64),
 }
 
@@ -269,7 +269,7 @@ impl LabelRelease {
             TargetKind::Bounds { low, high } => {
                 let window = self.window();
                 let share = match self.unmatched {
-                    UNUSABLE_LABEL => window.centre(),
+                    UNUSABLE_LABEL => window.missing(),
                     label => f64::from(label) / f64::from(LATTICE_NORM_MAX),
                 };
                 Ok(UnmatchedLabel::Number(within(*low, *high, share)))

@@ -632,6 +632,12 @@ fn numbers_of_public_rows_are_read_in_their_window_squared_and_counted_by_bin() 
         assert_eq!(sum(&squares, [label, label]), [2 * read * read], "{label}");
         assert_eq!(sum(&squares, [label, UNUSABLE_LABEL]), [read * read], "{label}");
     }
+    // A label that is not usable counts as the place that is named, here the window's upper border.
+    let named = window.with_missing(-0.25);
+    let query = asked(map(ProductTarget::Number), named).expect("numbers");
+    assert_eq!(sum(&query, [-16_384, UNUSABLE_LABEL]), [100 * 32_767, 1000 * 32_767]);
+    let squares = asked(Map::LabelSquares, named).expect("numbers");
+    assert_eq!(sum(&squares, [-8192, UNUSABLE_LABEL]), [2 * 32_767 * 32_767]);
     assert!(matches!(asked(map(ProductTarget::Class), window), Err(QueryError::Range(_))), "classes have no window");
     assert!(matches!(asked(Map::LabelBins, TargetWindow::BOUNDS), Err(QueryError::Matrix)), "no longer asked");
 

@@ -177,7 +177,7 @@ proptest! {
         votes in prop::collection::vec(prop_oneof![any::<i32>(), -3..9i32], 24),
         outputs in prop_oneof![Just(1u32), Just(3)],
         target in prop_oneof![Just(ProductTarget::Number), Just(ProductTarget::Class)],
-        (centre, half) in (-1.0..1.0f64, 0.0..1.0f64),
+        (centre, half, place) in (-1.0..1.0f64, 0.0..1.0f64, -1.5..1.5f64),
     ) {
         let matrix = Arc::new(PublicMatrix::new(3, values).expect("short rows"));
         let (label_low, label_high) = if outputs > 1 { (0, 5) } else { (-4, 5) };
@@ -203,7 +203,7 @@ proptest! {
         }
         prop_assert!(of_votes.shape().sensitivity(&relation(Adjacency::Label)).is_none());
         let number = target == ProductTarget::Number;
-        let window = if number { TargetWindow::new(centre, half) } else { TargetWindow::BOUNDS };
+        let window = if number { TargetWindow::new(centre, half).with_missing(place) } else { TargetWindow::BOUNDS };
         let windowed = SumQuery::of_matrix_in(query.shape().clone(), matrix.clone(), window).expect("numbers have one");
         prop_assert_eq!(windowed.shape().sensitivity(&relation(Adjacency::Label)), query.shape().sensitivity(&relation(Adjacency::Label)));
         let of_labels = |map| QueryShape::new(map, PrivacyUnit::Row, 1000).expect("small");

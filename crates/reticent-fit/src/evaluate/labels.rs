@@ -15,7 +15,7 @@ use reticent_core::largest_place::largest_place;
 use reticent_core::public_matrix::PublicMatrix;
 use reticent_math::sigmoid;
 
-use super::{Calibration, CalibrationBucket, Evaluation, Figure};
+use super::{Calibration, CalibrationBucket, Evaluation, Figure, HIDDEN};
 use crate::model::{Model, Task};
 
 /// Buckets of about equally many rows; one more, because the score 0 is an edge too.
@@ -60,7 +60,7 @@ pub enum LabelQuestionsError {
     )]
     Regression,
     /// No row, or a score that is not finite.
-    #[error("the table has no row, or a row whose score is not a finite number")]
+    #[error("the table has no row, or a row whose score is not a finite number: nothing can be asked about it")]
     Scores,
     /// The table is too long.
     #[error("the table has too many rows for one question; split it")]
@@ -171,13 +171,18 @@ impl LabelQuestions {
 
     /// Figures from the released integers, output after output, with noise of this standard deviation each.
     ///
-    /// Standard errors come from the noise alone: the rows are taken as they are.
+    /// Standard errors come from the noise alone: the rows are taken as they are. Noise hides what it does in a private evaluation, and a log loss
+    /// from an error of half of what even shares of the classes lose.
     ///
     /// # Panics
     /// When there are not as many integers as the question has coordinates.
     #[must_use]
     pub fn evaluate(&self, released: &[f64], noise: f64) -> Evaluation {
-        let figure = |value: f64, error: f64| Some(Figure { value, standard_error: Some(error) });
+        let share = |value: f64, error: f64| Some(Figure::noisy(value.clamp(0.0, 1.0), error, 1.0));
+        let loss = |scored: f64, error: f64, classes: usize| {
+            let value = ((self.log_normaliser - scored * self.score_step) / self.rows).max(0.0);
+            Some(Figure::noisy(value, error * self.score_step / self.rows, (classes as f64).ln()))
+        };
         let count = f64::from(PART);
         match &self.parts {
             Parts::TwoClasses(buckets) => {
@@ -192,13 +197,10 @@ impl LabelQuestions {
                 let all = (buckets.len() as f64).sqrt();
                 Evaluation {
                     n: Some(self.rows as u64),
-                    accuracy: figure((correct / self.rows).clamp(0.0, 1.0), all * noise_of_count / self.rows),
+                    accuracy: share(correct / self.rows, all * noise_of_count / self.rows),
                     auc: Some(area(buckets, &positives, noise_of_count)),
-                    log_loss: figure(
-                        ((self.log_normaliser - released[0] * self.score_step) / self.rows).max(0.0),
-                        noise * self.score_step / self.rows,
-                    ),
-                    calibration: Some(calibration(buckets, &positives, self.rows)),
+                    log_loss: loss(released[0], noise, 2),
+                    calibration: Some(calibration(buckets, &positives, self.rows, noise_of_count)),
                     ..Evaluation::default()
                 }
             }
@@ -211,11 +213,8 @@ impl LabelQuestions {
                 let all = (*classes as f64).sqrt();
                 Evaluation {
                     n: Some(self.rows as u64),
-                    accuracy: figure((correct / self.rows).clamp(0.0, 1.0), all * noise / count / self.rows),
-                    log_loss: figure(
-                        ((self.log_normaliser - scored * self.score_step) / self.rows).max(0.0),
-                        all * noise * self.score_step / self.rows,
-                    ),
+                    accuracy: share(correct / self.rows, all * noise / count / self.rows),
+                    log_loss: loss(scored, all * noise, *classes),
                     ..Evaluation::default()
                 }
             }
@@ -253,35 +252,44 @@ fn area(buckets: &[Bucket], positives: &[f64], noise: f64) -> Figure {
         value(&moved) - at
     });
     let error = noise * gradient.map(|slope| slope * slope).sum::<f64>().sqrt();
-    Figure { value: at.clamp(0.0, 1.0), standard_error: Some(error) }
+    Figure::noisy(at.clamp(0.0, 1.0), error, 1.0)
 }
 
-/// Neighbouring buckets joined until each holds about an eighth of the rows.
-fn calibration(buckets: &[Bucket], positives: &[f64], rows: f64) -> Calibration {
+/// Neighbouring buckets joined until each holds about an eighth of the rows; those whose observed share noise hides are left out.
+fn calibration(buckets: &[Bucket], positives: &[f64], rows: f64, noise: f64) -> Calibration {
     let mut listed: Vec<CalibrationBucket> = Vec::with_capacity(CALIBRATION_BUCKETS);
     let (mut count, mut predicted, mut observed, mut low) = (0.0, 0.0, 0.0, 0.0);
-    let mut seen = 0.0;
+    let (mut joined, mut seen, mut ended) = (0.0f64, 0.0, 0);
     for (bucket, positive) in buckets.iter().zip(positives) {
         count += bucket.rows;
         predicted += bucket.predicted;
         observed += positive;
         seen += bucket.rows;
-        let due = (listed.len() + 1) as f64 / CALIBRATION_BUCKETS as f64 * rows;
+        joined += 1.0;
+        let due = (ended + 1) as f64 / CALIBRATION_BUCKETS as f64 * rows;
         if count > 0.0 && seen >= due - 0.5 {
-            listed.push(CalibrationBucket {
-                low,
-                high: bucket.high,
-                share: count / rows,
-                predicted: predicted / count,
-                observed: (observed / count).clamp(0.0, 1.0),
-            });
-            (count, predicted, observed, low) = (0.0, 0.0, 0.0, bucket.high);
+            if noise * joined.sqrt() < HIDDEN * count {
+                listed.push(CalibrationBucket {
+                    low,
+                    high: bucket.high,
+                    share: count / rows,
+                    predicted: predicted / count,
+                    observed: (observed / count).clamp(0.0, 1.0),
+                });
+            }
+            ended += 1;
+            (count, predicted, observed, low, joined) = (0.0, 0.0, 0.0, bucket.high, 0.0);
         }
     }
     let gaps = listed.iter().map(|bucket| bucket.share * (bucket.predicted - bucket.observed).abs()).sum();
     let expected: f64 = buckets.iter().map(|bucket| bucket.predicted).sum();
     let bias = (positives.iter().sum::<f64>() - expected) / rows;
-    Calibration { expected_error: Some(gaps), bias: Some(bias), buckets: listed }
+    let is_bias_told = noise * (buckets.len() as f64).sqrt() < HIDDEN * rows;
+    Calibration {
+        expected_error: (listed.len() == ended).then_some(gaps),
+        bias: is_bias_told.then_some(bias),
+        buckets: listed,
+    }
 }
 
 #[cfg(test)]
@@ -359,6 +367,28 @@ mod tests {
             // 300 draws: the ratio has a standard error of 4 %.
             assert!((0.8..1.2).contains(&ratio), "{ratio}");
         }
+    }
+
+    /// 5,000 rows, an eighth of them in four buckets: noise of 200 rows a count hides the share that is observed in each, and not how many are of the last
+    /// class; of 4,000 all.
+    #[test]
+    fn what_noise_hides_is_not_told() {
+        let scored = rows(5000);
+        let scores: Vec<f64> = scored.iter().map(|(score, _)| *score).collect();
+        let questions = LabelQuestions::of_two_classes(&scores).expect("finite scores");
+        let sums = product(questions.matrix(), |row| f64::from(u8::from(scored[row].1)));
+        let figures = |rows_of_noise: f64| {
+            let found = questions.evaluate(&sums, rows_of_noise * f64::from(PART));
+            let told = [found.accuracy, found.auc, found.log_loss].map(|figure| figure.expect("two").value.is_finite());
+            let Calibration { expected_error, bias, buckets } = found.calibration.expect("two");
+            (told, expected_error.is_some(), bias.is_some(), buckets.len())
+        };
+        assert_eq!(figures(50.0), ([true; 3], true, true, CALIBRATION_BUCKETS));
+        assert_eq!(figures(200.0), ([true; 3], false, true, 0));
+        assert_eq!(figures(4000.0), ([false; 3], false, false, 0));
+        let classes = LabelQuestions::of_more_classes(&[2.0, 0.0, -1.0], 3).expect("finite scores");
+        let found = classes.evaluate(&[0.0; 18], 1e9);
+        assert!([found.accuracy, found.log_loss].iter().all(|figure| figure.expect("classes").value.is_nan()));
     }
 
     #[test]

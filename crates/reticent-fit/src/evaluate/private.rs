@@ -11,7 +11,7 @@ use reticent_core::session::{Session, SessionError};
 use reticent_core::sum::Release;
 use reticent_core::units::MuSquared;
 
-use super::{Calibration, Evaluation, Figure};
+use super::{Calibration, Evaluation, Figure, HIDDEN};
 use crate::model::{Task, class_names};
 use crate::plan::{Plan, PlanError, PrivacyClaim, plan_release, public_of_schema};
 
@@ -112,7 +112,7 @@ fn classification(schema: &Schema, correct: &Release, loss: &Release) -> Evaluat
     let ratio = |numerator: f64, numerator_error: f64, most: f64| {
         let value = (numerator / rows).clamp(0.0, most);
         let error = numerator_error.hypot(value * correct.noise_standard_deviation) / rows;
-        Figure { value: if error < HIDDEN * most { value } else { f64::NAN }, standard_error: Some(error) }
+        Figure::noisy(value, error, most)
     };
     Evaluation {
         accuracy: Some(ratio(values[1], correct.noise_standard_deviation, 1.0)),
@@ -150,9 +150,6 @@ fn regression(schema: &Schema, released: &Release) -> Evaluation {
     }
 }
 
-/// Error, as a share of where a figure can lie, from which on its value is noise alone, and not told: it would nearly always be an end.
-const HIDDEN: f64 = 0.5;
-
 /// Whether scores take so many values that two in one bucket hardly ever tie.
 fn has_numbers(schema: &Schema) -> bool {
     schema.features().iter().any(|feature| matches!(feature.kind, FeatureKind::Numeric { .. }))
@@ -177,8 +174,7 @@ fn auc(negative: &[f64], positive: &[f64], has_numbers: bool, noise: f64) -> Fig
     let by_counts =
         |(beats, beaten): &(f64, f64)| ((beats - value) / positives).powi(2) + ((beaten - value) / negatives).powi(2);
     let variance: f64 = shares.iter().map(by_counts).sum();
-    let error = noise * variance.sqrt();
-    Figure { value: if error < HIDDEN { value } else { f64::NAN }, standard_error: Some(error) }
+    Figure::noisy(value, noise * variance.sqrt(), 1.0)
 }
 
 /// How often a row of the last class scores above one of the first in the same bucket: `1/2 + b h / 12`, at most 3/4, `h` the width of the

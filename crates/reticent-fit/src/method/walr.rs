@@ -517,7 +517,7 @@ fn run(checked: &Checked, releases: &mut Releases<'_, '_>) -> Result<Fitted, Fit
             let part = BoundsPart { centre: window.centre(), half: window.half() };
             Ok::<_, FitError>(LabelCounts { part, bins: counted.values(), noise: counted.noise_standard_deviation })
         })?;
-        window = TargetWindow::new(found.centre, found.half);
+        window = TargetWindow::new(found.part.centre, found.part.half);
         let released = releases.of_matrix(last - 1, &matrix, window)?;
         square = Some(Noisy { value: released.values()[0], noise: released.noise_standard_deviation });
     }

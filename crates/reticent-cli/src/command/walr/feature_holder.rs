@@ -11,7 +11,7 @@ use reticent_core::schema::Schema;
 use reticent_curator::identified_rows::{IdentifiedRows, IdentifiedRowsError, fingerprint, fingerprint_of};
 use reticent_curator::source::{Need, TableSource};
 use reticent_curator::weights_file;
-use reticent_fit::evaluate::labels::LabelQuestions;
+use reticent_fit::evaluate::labels::{LabelQuestions, LabelQuestionsError};
 use reticent_fit::labels_elsewhere::{self, ElsewhereError};
 use reticent_fit::model::Model;
 use reticent_fit::plan::PrivacyClaim;
@@ -45,7 +45,7 @@ pub(super) fn prepare_evaluation(arguments: &WalrPrepareEvaluationArguments) -> 
     let out = OutputFile::create_beside(&arguments.out, &[&arguments.data, &arguments.model])?;
     let model = read_model(&arguments.model)?;
     let rows = read_scores(&arguments.data, &model, &arguments.id)?;
-    let questions = LabelQuestions::of(&model, &rows.numbers).map_err(Failure::usage)?;
+    let questions = questions_of(&model, &rows.numbers, &arguments.data)?;
     let scores = rows.numbers.chunks_exact(model.outputs.len());
     let origin = fingerprint_of(&model.schema, scores.map(|row| row.iter().copied()));
     let list = list_of(rows.ids, questions.into_matrix(), &arguments.data, &arguments.id)?;
@@ -83,7 +83,7 @@ pub(super) fn evaluate(arguments: &WalrEvaluateArguments) -> Result<(), Failure>
     let model = read_model(&arguments.model)?;
     let Answered { release, list, numbers: scores } =
         Answered::read(&arguments.answered, |id| read_scores(&arguments.data, &model, id))?;
-    let questions = LabelQuestions::of(&model, &scores).map_err(Failure::usage)?;
+    let questions = questions_of(&model, &scores, &arguments.data)?;
     if questions.matrix() != list.matrix().as_ref() {
         return Err(Failure::Data(format!(
             "{}: these weights were not made of this model and this table by `walr prepare-evaluation`",
@@ -212,6 +212,15 @@ fn list_of(ids: Vec<Box<[u8]>>, matrix: PublicMatrix, data: &Path, id: &str) -> 
              --id",
             data.display()
         ))
+    })
+}
+
+fn questions_of(model: &Model, scores: &[f64], data: &Path) -> Result<LabelQuestions, Failure> {
+    LabelQuestions::of(model, scores).map_err(|error| match error {
+        LabelQuestionsError::Regression => Failure::usage(error),
+        LabelQuestionsError::Scores | LabelQuestionsError::Size => {
+            Failure::Data(format!("{}: {error}", data.display()))
+        }
     })
 }
 

@@ -11,6 +11,8 @@ use crate::softmax::softmax;
 
 /// The factors that are compared, an octave from each to the next.
 pub(super) const FACTORS: [f64; 6] = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
+/// The place of the factor 1 among them.
+const WHOLE: usize = 1;
 /// Places from each factor to the next at which a factor is weighed.
 const PLACES: usize = 8;
 /// Slope of the prior's logarithm an octave above 1, and below: scores that are too sure cost more than those that are not sure enough.
@@ -36,12 +38,12 @@ const NEAR: f64 = 1e-6;
 /// [chance](super::optimism).
 ///
 /// ```text
-///   D(t) = confidence - hits + optimism at the octave t = log2 factor, a cubic between the factors
+///   D(t) = confidence - hits + optimism at the octave t = log2 factor, a cubic between the factors; from the factor 1 on the most up to there, below the least
 ///   V = 5/2 noise² + min(rows/100, (D(last) - D(first))/10)²        weight(t) = exp(-D(t)²/(2 V) - t),  below 0 exp(.. + t/2),  at 0 six times
 ///   factor = 2 to the weighted mean of t, at eight places an octave
 /// ```
 pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64, optimism: f64) -> f64 {
-    let surplus = Surplus::of(steps, optimism);
+    let surplus = Surplus::of(steps, optimism).rising_from(WHOLE);
     let tolerance = (TOLERANCE * rows).min(TOLERANCE_OF_GROWTH * surplus.growth());
     let first = FACTORS[0].log2();
     let doubt = |place: f64| (DOUBT.0 * (first + place)).max(-DOUBT.1 * (first + place));
@@ -50,8 +52,7 @@ pub(super) fn likely_factor(steps: &[f64], noise: f64, rows: f64, optimism: f64)
     octave.exp2()
 }
 
-/// How far what is released at each factor is from what it would be at the right one, as far as chance does not explain it; it grows
-/// with the factor.
+/// How far what is released at each factor is from what it would be at the right one, as far as chance does not explain it.
 pub(super) struct Surplus(Vec<f64>);
 
 impl Surplus {
@@ -65,9 +66,23 @@ impl Surplus {
         Self(surplus)
     }
 
+    /// The same where it falls with the factor as if it stayed: upward from this place the most that it was on the way, downward the least.
+    ///
+    /// Confidence grows with the factor where intercepts keep the rates. Those of public rows may not, of flags that are set in few rows above all: a rare class
+    /// is then made ever rarer, and a surplus that falls to 0 a second time says so, and nothing of the factor.
+    fn rising_from(mut self, whole: usize) -> Self {
+        for place in whole + 1..self.0.len() {
+            self.0[place] = self.0[place].max(self.0[place - 1]);
+        }
+        for place in (0..whole).rev() {
+            self.0[place] = self.0[place].min(self.0[place + 1]);
+        }
+        self
+    }
+
     /// From the first factor to the last.
     fn growth(&self) -> f64 {
-        (self.0[self.0.len() - 1] - self.0[0]).max(0.0)
+        self.0[self.0.len() - 1] - self.0[0]
     }
 
     /// Mean of a value over places, 0 the first factor and 1 the next, each by how well a surplus of 0 goes with what was found there and how
@@ -183,6 +198,20 @@ mod tests {
             "no farther than was compared"
         );
         assert!((likely_factor(&steps_to(-9.0, 1000.0), 10.0, 1000.0, 0.0) - 0.5).abs() < 1e-3);
+    }
+
+    /// Flags of a table whose positive class is rare, with the intercepts of public rows: the surplus of a right model rises from the factor 1, and falls to 0
+    /// once more at seven.
+    #[test]
+    fn a_surplus_that_falls_again_says_nothing() {
+        let released = [171.0, 171.2, 193.8, 14.0, -242.0, -237.0];
+        for noise in [0.1, 5.0, 20.0] {
+            let factor = likely_factor(&released, noise, 14_707.0, 0.0);
+            assert!((0.9..1.1).contains(&factor), "{noise}: {factor}");
+        }
+        // One that falls all the way, and is 0 at the factor 1 alone, is no better than noise.
+        let factor = |steps: &[f64]| likely_factor(steps, 1.0, 10_000.0, 0.0);
+        assert!((factor(&[-100.0, -100.0, -100.0, -50.0, -50.0, -50.0]) - factor(&[0.0; 6])).abs() < 1e-12);
     }
 
     /// By hand, of noise alone: places t = k/8 from -1 to 4 weigh e^-t, below 0 e^(t/2), and 6 at 0.
