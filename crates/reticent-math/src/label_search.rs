@@ -65,6 +65,8 @@ impl LabelSearch<'_> {
         }
         let (within, counts) = self.part_of(Look::InPart, &in_part);
         let BoundsPart { centre, half } = in_part.part;
+        // Where the labels are, in the part that was counted.
+        let mut held = within;
         let mut found = BoundsPart { centre: centre + half * within.centre, half: half * within.half };
         match check(in_part.part, found, [&counts_over_bounds, &counts], self.spared(counts_over_bounds.rows)) {
             Finding::PartCutsOff => {
@@ -72,7 +74,7 @@ impl LabelSearch<'_> {
                 let part = if wider.half > half { wider } else { BoundsPart::BOUNDS };
                 return Ok(FoundLabels { part, mean: counts.mean_place(part) });
             }
-            Finding::LeavesOut => found = in_part.part,
+            Finding::LeavesOut => (found, held) = (in_part.part, BoundsPart::BOUNDS),
             Finding::Holds => {}
         }
         let rows = self.rows as f64;
@@ -82,7 +84,7 @@ impl LabelSearch<'_> {
         let all = variance_at_least(in_part.part, &counts_over_bounds).max(seen);
         let usual = affordable_half(LITTLE, all, &noise_squares).min(USUAL * all.sqrt());
         let part = widened(found, affordable_half(NEGLIGIBLE, seen, &noise_squares).max(usual));
-        Ok(FoundLabels { part, mean: centre + half * counts.mean_place(within) })
+        Ok(FoundLabels { part, mean: centre + half * counts.mean_place(held) })
     }
 
     /// Where labels lie in the part that was counted, and the counts as they were read.
