@@ -244,6 +244,31 @@ fn numbers_are_read_in_the_part_of_their_bounds_where_they_lie() {
     assert!((whole - spent(&ledger)).abs() < 1e-12);
 }
 
+/// One row in five has no label, and all labels lie at the low end of their bounds: what is missing counts as their mean, however wide the part is in which they are
+/// read.
+#[test]
+fn numbers_that_are_missing_count_as_the_mean_of_the_others() {
+    use reticent_core::label_query::UnmatchedLabel;
+
+    let home = Home::with("unit = \"row\"", "bounds = [0, 100]");
+    let ids = 0..5000;
+    let weights: String = ids.clone().map(|id| format!("e{id},1000\n")).collect();
+    let list = home.list(&format!("id,q1\n{weights}"));
+    let labels: String = ids.filter(|id| id % 5 > 0).map(|id| format!("e{id},u,{}\n", id % 45)).collect();
+    fs::write(home.path("labels.csv"), format!("event,user,clicked\n{labels}")).expect("writable");
+    for epsilon in [1.0, 8.0] {
+        let mut ledger = home.ledger(&format!("ledger {epsilon}"), 10.0);
+        let release = release(&home.ask(&list, &mut ledger, epsilon).expect("affordable"));
+        let Ok(UnmatchedLabel::Number(counted)) = release.unmatched_label() else { panic!("a number") };
+        assert!((counted - 22.0).abs() < 4.0, "{epsilon}: {counted}");
+        let (centre, half) = (release.window().centre(), release.window().half());
+        let noise = release.noise_standard_deviation() / (1000.0 * 32_767.0) * half * 50.0;
+        let values = release.values_for(&list).expect("its own");
+        let mean = 50.0 + 50.0 * (centre + values[0] / (1000.0 * 32_767.0) * half / 5000.0);
+        assert!((mean - 22.0).abs() < 1.0 + 5.0 * noise / 5000.0, "{epsilon}: {mean} of all rows");
+    }
+}
+
 #[test]
 fn any_other_adjacency_is_refused() {
     let text = "[privacy]\nunit = \"row\"\nadjacency = \"replace\"\n[target]\ncolumn = \"clicked\"\n\
@@ -335,7 +360,7 @@ fn labels_are_clipped_to_the_label_holders_bounds() {
 
 /// The middle of the bounds may be far from all labels; what is asked for has to lie within them.
 #[test]
-fn a_number_without_a_label_counts_as_none_unless_one_is_named() {
+fn a_number_without_a_label_is_coded_as_none_unless_one_is_named() {
     let home = Home::with("unit = \"row\"", "bounds = [0, 10]");
     let (list, labels) = (home.list("id,q1\na,1\nb,1\n"), home.write("labels.csv", "event,user,clicked\na,u,9\n"));
     let mut ledger = home.ledger("ledger", 100.0);
