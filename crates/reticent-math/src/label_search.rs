@@ -7,7 +7,7 @@ use crate::range_search::{
 use crate::target_look::Look;
 
 /// Up to so many of their deviations labels are usual, and noise may add that share of what they vary by to predictions for a window to hold them: one that
-/// cuts off one label in ten at the end of a tail takes more from the slopes, and no standard error knows of it.
+/// cuts off the end of a tail takes more from the slopes, and no standard error knows of it.
 const USUAL: f64 = 5.0;
 const LITTLE: f64 = 1.0 / 100.0;
 
